@@ -61,7 +61,7 @@ def serving():
     for name in ("fastapi", "uvicorn"):
         pytest.importorskip(name, reason=f"{name} is not installed")
     from mcce.serve import ServiceSettings, create_app
-    from mcce.serve.settings import DirectoryMaker
+    from mcce.serve.settings import Directory
     from served_bank import running
 
     @contextmanager
@@ -69,10 +69,10 @@ def serving():
         if people is not None:
             names = [f"Applicant {row:05d}" for row in range(len(people))]
             names[3] = "<img src=x onerror=alert(1)>"
-            directory = DirectoryMaker(explainer)
+            directory = Directory(explainer)
             directory.add([(np.arange(len(people)), people)], names)
             labels = {code: Labels.bundled("german", code) for code in ("en", "nb", "de")}
-            given = {"title": "A <b>bank</b>", "labels": labels, "people": directory.made()}
+            given = {"title": "A <b>bank</b>", "labels": labels, "people": directory}
             settings = given | settings
         with running(create_app(explainer, ServiceSettings(**settings))) as client:
             yield f"{client.base_url}/"

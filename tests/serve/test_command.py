@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from mcce.cli import main
-from mcce.serve import Limits
+from mcce.serve import ServiceLimits
 from served_bank import TOKEN, declined, fitted, person, running, until
 from served_processes import children, served
 
@@ -59,7 +59,7 @@ def test_every_limit_of_the_command_is_a_limit_of_the_service(folder, app_of):
 
     _, settings = app_of(*BANK, *words.split())
 
-    expected = Limits(threads=3, queue=4, batch=1, people=5, seconds=6, patience=7)
+    expected = ServiceLimits(threads=3, queue=4, batch=1, people=5, seconds=6, patience=7)
     assert settings.limits == expected
 
 
@@ -75,7 +75,7 @@ def test_rules_token_and_people_of_files_are_those_of_the_service(folder, app_of
         last = client.get("/people", params={"offset": 25}).json()
         asked = {"person": person(), "answer": person(salary=64_000)}
         receipt = client.post("/receipts", json=asked).json()
-        stranger = client.get("/schema", headers={"Host": "elsewhere.example"})
+        elsewhere = client.get("/schema", headers={"Host": "elsewhere.example"})
 
     assert (schema["title"], schema["name"]) == ("A bank", "bank")
     assert (found["n_people"], found["n_found"]) == (30, 11)
@@ -84,7 +84,7 @@ def test_rules_token_and_people_of_files_are_those_of_the_service(folder, app_of
     assert len(last["people"]) == 5
     assert receipt["rules"] == [{"frozen": {"features": ["savings"], "where": None}}]
     # On this machine alone, only its own names are answered.
-    assert stranger.status_code == 421
+    assert elsewhere.status_code == 421
 
 
 def test_elsewhere_any_name_or_those_that_are_allowed_are_answered(folder, app_of):

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from mcce.serve import Limits, ServiceSettings, create_app
+from mcce.serve import ServiceLimits, ServiceSettings, create_app
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -31,7 +31,7 @@ N_EXAMPLES = int(os.environ.get("MCCE_FUZZ_EXAMPLES", "8"))
 
 @pytest.fixture(scope="module")
 def described(explainer):
-    limits = Limits(people=3, answers=2, seconds=1.0)
+    limits = ServiceLimits(people=3, answers=2, seconds=1.0)
     app = create_app(explainer, ServiceSettings(limits=limits))
     return schemathesis.openapi.from_asgi("/openapi.json", app)
 

@@ -107,7 +107,7 @@ def test_the_command_lines_of_the_compose_file_serve_the_files_of_the_page(folde
         ):
             refused = [client.get("/ready"), client.post("/explain", json={"people": []})]
             client.headers["Authorization"] = f"Bearer {TOKEN}"
-            stranger = client.get("/ready", headers={"Host": "elsewhere.example"})
+            elsewhere = client.get("/ready", headers={"Host": "elsewhere.example"})
             ready = client.get("/ready")
             receipt = client.post("/receipts", json=explain_somebody(client))
             found = failing(receipt, command[1], by_address)
@@ -117,7 +117,7 @@ def test_the_command_lines_of_the_compose_file_serve_the_files_of_the_page(folde
                 server.wait(120)
 
     assert [one.status_code for one in refused] == [401, 401]
-    assert stranger.status_code == 421
+    assert elsewhere.status_code == 421
     assert ready.json() == {"status": "ok"}
     assert receipt.status_code == 200, receipt.text
     assert found == []

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE
-from mcce.serve import Limits, ServiceSettings, create_app
+from mcce.serve import ServiceLimits, ServiceSettings, create_app
 from served_bank import FAILING, HELD, approval, customers, declined, fitted, person, running, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -23,7 +23,7 @@ NASTY = '<img src=x onerror=alert(1)>, "quoted"\n& so on'
 @pytest.fixture(scope="module")
 def service(explainer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("uploads")
-    settings = ServiceSettings(folder=folder, limits=Limits(jobs=2, job_people=50))
+    settings = ServiceSettings(folder=folder, limits=ServiceLimits(jobs=2, job_people=50))
     with running(create_app(explainer, settings)) as client:
         yield client, folder
 
@@ -156,7 +156,7 @@ def test_a_file_that_grows_when_it_is_read_is_refused(explainer, tmp_path):
     rows = pd.concat([customers()] * 50)
     how = {"index": False, "compression": "zstd", "use_dictionary": False}
     rows.assign(note="x" * 1000).to_parquet(content, **how)
-    limits = Limits(upload_bytes=400_000)
+    limits = ServiceLimits(upload_bytes=400_000)
     assert len(content.getvalue()) < limits.upload_bytes
     settings = ServiceSettings(folder=tmp_path, limits=limits)
     with running(create_app(explainer, settings)) as client:
@@ -230,7 +230,7 @@ def test_a_removed_job_stops_and_the_service_leaves_nothing(gate, tmp_path):
 
 
 def test_removed_jobs_leave_the_queue(gate, tmp_path):
-    settings = ServiceSettings(folder=tmp_path, limits=Limits(jobs=3))
+    settings = ServiceSettings(folder=tmp_path, limits=ServiceLimits(jobs=3))
     with running(create_app(fitted(gate), settings)) as client:
         gate.close()
         jobs = [add(client, age=HELD)]
@@ -262,7 +262,7 @@ def make_old(folder, state=None):
 
 
 def test_uploads_go_after_their_time_but_not_while_they_wait(gate, tmp_path):
-    settings = ServiceSettings(folder=tmp_path, limits=Limits(kept_seconds=0.5))
+    settings = ServiceSettings(folder=tmp_path, limits=ServiceLimits(kept_seconds=0.5))
     with running(create_app(fitted(gate), settings)) as client:
         gate.close()
         jobs = [add(client, age=HELD), add(client)]
@@ -281,7 +281,7 @@ def test_uploads_go_after_their_time_but_not_while_they_wait(gate, tmp_path):
 
 @pytest.mark.slow
 def test_a_job_that_hangs_fails_in_time_and_others_are_answered(gate, tmp_path):
-    settings = ServiceSettings(folder=tmp_path, limits=Limits(job_seconds=15))
+    settings = ServiceSettings(folder=tmp_path, limits=ServiceLimits(job_seconds=15))
     with running(create_app(fitted(gate), settings)) as client:
         gate.close()
         hanging, other = add(client, age=HELD), add(client)

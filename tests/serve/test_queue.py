@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from mcce.serve import Limits, ServiceSettings, create_app
+from mcce.serve import ServiceLimits, ServiceSettings, create_app
 from served_bank import (
     FAILING,
     HELD,
@@ -34,7 +34,7 @@ LEFT = 'mcce_requests_total{method="POST",route="/explain",status="499"}'
 @contextmanager
 def one_thread(gate, **limits):
     """A service with one thread that searches, its client, and what asks it in the background."""
-    limits = Limits(threads=1, **limits)
+    limits = ServiceLimits(threads=1, **limits)
     with (
         running(create_app(fitted(gate), ServiceSettings(limits=limits))) as client,
         ThreadPoolExecutor(20) as pool,

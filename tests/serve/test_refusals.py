@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcce.errors import ParameterError
-from mcce.serve import Limits, ServiceSettings, create_app
+from mcce.serve import ServiceLimits, ServiceSettings, create_app
 from served_bank import TOKEN, half_sent, person, running
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -20,7 +20,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 @pytest.fixture(scope="module")
 def client(explainer):
-    limits = Limits(people=3, answers=2, rules=4, bytes=20_000)
+    limits = ServiceLimits(people=3, answers=2, bytes=20_000)
     with running(create_app(explainer, ServiceSettings(limits=limits))) as client:
         yield client
 
@@ -112,7 +112,7 @@ def test_an_option_that_does_not_fit_is_named(client):
         ("details", 1),
         ("rules", {}),
         ("rules", [1]),
-        ("rules", [{"max_changes": 1}] * 5),
+        ("rules", [{"max_changes": 1}] * 201),
         ("other", 1),
     ]
     for field, value in wrong:
@@ -161,9 +161,9 @@ def test_a_body_of_another_type_or_too_large_is_refused(client):
     assert declared.status_code == streamed.status_code == 413
 
 
-def test_a_body_that_does_not_arrive_is_given_up_and_harms_nobody(explainer):
-    settings = ServiceSettings(limits=Limits(body_seconds=0.5))
-    with running(create_app(explainer, settings)) as client:
+def test_a_body_that_does_not_arrive_is_given_up_and_harms_nobody(explainer, monkeypatch):
+    monkeypatch.setattr("mcce.serve.middleware.BODY_SECONDS", 0.5)
+    with running(create_app(explainer)) as client:
         for sent in (b"", b'{"people": ['):
             with half_sent(client, "/score", sent, n_bytes=500) as slow:
                 assert b" 408 " in slow.recv(4096).split(b"\r\n")[0]
@@ -250,9 +250,9 @@ def test_settings_that_cannot_work_are_refused():
         with pytest.raises(ParameterError, match="token must have at least 16"):
             ServiceSettings(token=token)
     with pytest.raises(ParameterError, match="patience must be more than seconds"):
-        Limits(seconds=10, patience=5)
+        ServiceLimits(seconds=10, patience=5)
     with pytest.raises(ParameterError, match="threads must be a whole number"):
-        Limits(threads=0)
+        ServiceLimits(threads=0)
 
 
 VALUES = st.recursive(

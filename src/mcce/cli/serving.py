@@ -131,13 +131,13 @@ class ServeRequest:
 
     def make_app(self) -> Any:
         """The application; every worker makes its own."""
-        from ..serve import Limits, ServiceSettings, create_app
+        from ..serve import ServiceLimits, ServiceSettings, create_app
 
         settings = ServiceSettings(
             name=self.model,
             title=self.title,
             labels=_labels(self.labels),
-            limits=Limits(**self.limits),
+            limits=ServiceLimits(**self.limits),
             token=self.operation.read_token(),
             hosts=self.operation.hosts,
             folder=None if self.folder is None else Path(self.folder),
@@ -247,9 +247,9 @@ def _labels(paths: Sequence[str]) -> Mapping[str, Labels]:
 
 def read_directory(explainer: MCCE, file: PeopleFile) -> Directory:
     """The people of a file, with their names and scores."""
-    from ..serve.settings import DirectoryMaker
+    from ..serve.settings import Directory
 
-    maker = DirectoryMaker(explainer)
+    directory = Directory(explainer)
     with file.open() as source:
         reader = file.reader(source, explainer.schema_, file.keep or ())
         for block in file.blocks(source, reader, BLOCK_ROWS):
@@ -259,9 +259,8 @@ def read_directory(explainer: MCCE, file: PeopleFile) -> Directory:
                     f"{shorten(file.path, 200)} has more. Leave some out."
                 )
             people = reader.read(block)
-            maker.add(people.groups, list(_names(people)))
-    made: Directory = maker.made()
-    return made
+            directory.add(people.groups, list(_names(people)))
+    return directory
 
 
 def _names(people: People) -> Iterator[str]:
@@ -275,7 +274,7 @@ def _names(people: People) -> Iterator[str]:
 def demo_parts() -> tuple[MCCE, dict[str, Any]]:
     """An explainer of the bundled German Credit data, and settings that go with it."""
     from ..datasets import load_german_credit
-    from ..serve.settings import DirectoryMaker
+    from ..serve.settings import Directory
 
     german = load_german_credit()
     rows = german.features.astype(text_dtypes(german.features))
@@ -291,12 +290,12 @@ def demo_parts() -> tuple[MCCE, dict[str, Any]]:
     ).fit(rows[:N_TRAIN])
     people = rows[N_TRAIN:]
     people = people.iloc[np.argsort(predictor.predict(people), kind="stable")]
-    maker = DirectoryMaker(explainer)
-    maker.add([(np.arange(len(people)), people)], [f"#{label + 1}" for label in people.index])
+    directory = Directory(explainer)
+    directory.add([(np.arange(len(people)), people)], [f"#{label + 1}" for label in people.index])
     codes = ["en", *(code for code in languages() if code != "en")]
     return explainer, {
         "name": "german",
         "title": "German Credit",
         "labels": {code: Labels.bundled("german", code) for code in codes},
-        "people": maker.made(),
+        "people": directory,
     }

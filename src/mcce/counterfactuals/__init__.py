@@ -4,6 +4,7 @@ from .anonymous import AnonymousAnswers, FrameT
 from .people import ALREADY, ANSWERED, UNANSWERED, ResultRows
 from .result import (
     Counterfactuals,
+    consequences_of,
     make_counterfactuals,
     native_rows,
     native_table,
@@ -20,6 +21,7 @@ __all__ = [
     "Counterfactuals",
     "FrameT",
     "ResultRows",
+    "consequences_of",
     "make_counterfactuals",
     "native_rows",
     "native_table",

@@ -46,14 +46,14 @@ class AnonymousAnswers(Generic[FrameT]):
         where it extends as far as there are values), ``levels``, a list, whether ``missing`` values
         are inside, ``loss`` and ``text``.
     k
-        The smallest crowd that was asked for.
+        The smallest crowd allowed.
     quasi_identifiers
         The columns that are widened: those that were named and can change, and those that follow
         from them or that they follow from.
     excluded
         Immutable columns that were named: they are the person's own and stay as they are.
     min_pureness
-        The pureness that was asked for.
+        The smallest pureness of a pure answer.
 
     Examples
     --------

@@ -21,7 +21,7 @@ import pandas as pd
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..predictors.decision import Decision, ScoredRows
-from ..tables.columns import assemble, differ, is_missing, plain
+from ..tables.columns import assemble, differ, is_missing, plain_cells
 from ..tables.dtypes import cast_like
 from ..tables.frames import read_frame
 from ..tables.schema import EncodedRows, changed_cells, check_same_order, gower_gaps
@@ -271,11 +271,7 @@ def as_records(table: pd.DataFrame) -> list[Record]:
     [{'age': 30, 'home': 'own'}, {'age': 31, 'home': None}]
     """
     keys = _keys(list(table.columns))
-    columns = []
-    for _, column in table.items():
-        missing = is_missing(column)
-        cells = zip(plain(column), missing, strict=True)
-        columns.append([None if none else plain_value(cell) for cell, none in cells])
+    columns = [[plain_value(cell) for cell in plain_cells(column)] for _, column in table.items()]
     return [dict(zip(keys, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 

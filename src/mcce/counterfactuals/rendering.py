@@ -15,9 +15,9 @@ import pandas as pd
 
 from ..errors import MissingExtraError
 from ..kernels import BoolArray, IntArray
-from ..tables.columns import is_missing, plain
+from ..tables.columns import plain_cells
 from ..tables.frames import FrameAdapter
-from ..tables.text import plain as plain_text
+from ..tables.text import short_line
 from .people import changed_in
 
 MAX_ROWS, MAX_COLUMNS = 30, 15
@@ -74,12 +74,11 @@ def _rows(
 
 
 def _cells(column: pd.Series[Any]) -> list[str]:
-    cells = zip(plain(column), is_missing(column), strict=True)
-    return [MISSING if none else _text(cell) for cell, none in cells]
+    return [MISSING if cell is None else _text(cell) for cell in plain_cells(column)]
 
 
 def _text(value: object) -> str:
-    return escape(plain_text(value))
+    return escape(short_line(value))
 
 
 def _left_out(n_rows: int, n_columns: int) -> str:

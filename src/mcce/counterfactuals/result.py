@@ -63,7 +63,7 @@ class Counterfactuals(Generic[FrameT]):
         For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower),
         and the distance under its own name if it is not Gower's. If fit learned what accepted rows
         look like, also ``plausibility`` (share of real accepted rows, held out, that look at least
-        as strange), ``knn_distance_quantile`` (share with a smaller kNN distance) and
+        as unusual), ``knn_distance_quantile`` (share with a smaller kNN distance) and
         ``no_reference_group`` (no accepted training row has the person's immutable values). After
         all searches but the paper's also ``n_actions``: changes that are no consequences of others.
         After an exact search also ``proven``: nothing that the model could draw is better. With
@@ -462,20 +462,7 @@ def take_people(
     >>> take_people(result, np.array([0, 2])).people.index.tolist()
     [0, 2]
     """
-    answers = np.flatnonzero(np.isin(result.owner, places))
-    missed = result.people["nearest_score"].notna().to_numpy()
-    misses = np.flatnonzero(np.isin(np.flatnonzero(missed), places))
-    index, widened = cast("pd.MultiIndex", result.frame.index[answers]), result.anonymous
-    return replace(
-        result,
-        factuals=result.factuals.iloc[places],
-        people=result.people.iloc[places],
-        frame=result.frame.iloc[answers],
-        measures=result.measures.iloc[answers],
-        nearest_misses=result.nearest_misses.iloc[misses],
-        owner=np.searchsorted(places, result.owner[answers]),
-        anonymous=None if widened is None else take_answers(widened, answers, index),
-    )
+    return _select_people(result, places, result.people.index[places])
 
 
 def number_people(
@@ -494,19 +481,35 @@ def number_people(
     [10, 11]
     """
     labels = pd.Index(positions, name="factual")
-    ranks = result.frame.index.get_level_values("rank")
-    index = pd.MultiIndex.from_arrays([labels.take(result.owner), ranks], names=["factual", "rank"])
+    return _select_people(result, np.arange(len(labels)), labels)
+
+
+def _select_people(
+    result: Counterfactuals[pd.DataFrame], places: IntArray, labels: pd.Index[Any]
+) -> Counterfactuals[pd.DataFrame]:
+    """Some of the people, in their order, with other labels."""
+    answers = np.flatnonzero(np.isin(result.owner, places))
+    owner = np.searchsorted(places, result.owner[answers])
+    ranks = result.frame.index.get_level_values("rank")[answers]
+    index = pd.MultiIndex.from_arrays([labels.take(owner), ranks], names=["factual", "rank"])
     missed = result.people["nearest_score"].notna().to_numpy()
-    widened, everybody = result.anonymous, np.arange(len(result.frame))
+    misses = np.flatnonzero(np.isin(np.flatnonzero(missed), places))
+    widened = result.anonymous
     return replace(
         result,
-        factuals=result.factuals.set_axis(labels),
-        people=result.people.set_axis(labels),
-        frame=result.frame.set_axis(index),
-        measures=result.measures.set_axis(index),
-        nearest_misses=result.nearest_misses.set_axis(labels[missed]),
-        anonymous=None if widened is None else take_answers(widened, everybody, index),
+        factuals=result.factuals.iloc[places].set_axis(labels),
+        people=result.people.iloc[places].set_axis(labels),
+        frame=result.frame.iloc[answers].set_axis(index),
+        measures=result.measures.iloc[answers].set_axis(index),
+        nearest_misses=result.nearest_misses.iloc[misses].set_axis(labels[missed[places]]),
+        owner=owner,
+        anonymous=None if widened is None else take_answers(widened, answers, index),
     )
+
+
+def consequences_of(result: Counterfactuals[Any]) -> tuple[Hashable, ...]:
+    """Columns that were recomputed because others changed."""
+    return result._consequences
 
 
 def native_table(result: Counterfactuals[FrameT], table: pd.DataFrame) -> FrameT:
@@ -525,14 +528,11 @@ def with_anonymous(
     """The same result with widened answers."""
     if result._in_pandas is None:
         return replace(result, anonymous=cast("AnonymousAnswers[FrameT]", answers))
-    native = AnonymousAnswers[FrameT](
-        native_rows(result, answers.frame),
-        native_table(result, answers.measures),
-        native_table(result, answers.cells),
-        answers.k,
-        answers.quasi_identifiers,
-        answers.excluded,
-        answers.min_pureness,
+    native = replace(
+        cast("AnonymousAnswers[Any]", answers),
+        frame=native_rows(result, answers.frame),
+        measures=native_table(result, answers.measures),
+        cells=native_table(result, answers.cells),
     )
     inner = with_anonymous(result._in_pandas, answers)
     return replace(result, anonymous=native, _in_pandas=inner)

@@ -29,7 +29,7 @@ import pandas as pd
 from ..kernels import BoolArray, IntArray
 from ..tables.columns import as_comparable, is_missing, is_time, plain, unit_of
 from ..tables.features import Feature, decimals, is_float32, to_decimal
-from ..tables.text import plain as plain_text
+from ..tables.text import short_line
 
 # Levels that are tried next, those with the most people.
 MOST_LEVELS = 3
@@ -284,7 +284,7 @@ def _text(value: Any) -> str:
         return f"{to_decimal(value):f}"
     if isinstance(value, pd.Timestamp) and value.time() == time():
         return f"{value:%Y-%m-%d}"
-    return plain_text(value)
+    return short_line(value)
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 A change is an exact difference between the person's row and the rounded one. Anonymous answers have
 ranges and sets in place of exact values. If such a range holds the person's own value, the change
-can no longer be told: it is vague.
+can no longer be seen: it is vague.
 
 Always true: no change of a widened column holds its exact value, unless its cell is that value.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..counterfactuals import AnonymousAnswers
-from ..tables.columns import differ, is_missing, plain
+from ..tables.columns import differ, plain_cells
 from ..tables.features import Feature, is_float32
 from .rounding import Rung
 
@@ -25,7 +25,7 @@ from .rounding import Rung
 MAX_REASONS = 4
 # Levels that a clause lists; of more, it says only that the value would have been another.
 MOST_LEVELS = 4
-# The largest share that is said of values of which not all are accepted.
+# The largest share shown for values of which not all are accepted.
 ALMOST_ALL = 0.99
 
 
@@ -44,7 +44,7 @@ class ChangedCell:
 
     @property
     def direction(self) -> str:
-        """``"more"``, ``"less"``, or ``"change"`` where that cannot be said."""
+        """``"more"``, ``"less"``, or ``"change"`` where neither holds."""
         if not self.is_number or self.before is None or self.after is None:
             return "change"
         return "more" if self.after > self.before else "less"
@@ -129,7 +129,7 @@ class ChangedColumn:
 def changes_of(
     columns: Sequence[ChangedColumn],
     consequences: Collection[Hashable],
-    told: Collection[Hashable],
+    mentioned: Collection[Hashable],
     n_answers: int,
 ) -> list[AnswerChanges]:
     """The changes of each answer, in the order of the columns."""
@@ -141,7 +141,7 @@ def changes_of(
             of[answer].append(change)
     answers = []
     for do, then in zip(actions, follow, strict=True):
-        if any(change.feature in told for change in then):
+        if any(change.feature in mentioned for change in then):
             # Another value would have other consequences.
             do = [replace(change, others=(), rung=_nearest(change.rung)) for change in do]
         # Where nothing but such a column differs, it is what the person would have to change.
@@ -150,7 +150,7 @@ def changes_of(
 
 
 def _nearest(rung: Rung | None) -> Rung | None:
-    """What is said of a number, without the other values that would do."""
+    """How a number is shown, without the other values that would do."""
     return None if rung is None else Rung(rung.value)
 
 
@@ -235,9 +235,7 @@ def cells_by_answer(answers: AnonymousAnswers[pd.DataFrame]) -> list[dict[Any, d
 
 def cells_of(column: pd.Series[Any]) -> list[Any]:
     """Cells of a column as plain objects, None if missing; floats of 32 bits keep their type."""
-    cells = [
-        None if none else cell for cell, none in zip(plain(column), is_missing(column), strict=True)
-    ]
+    cells = plain_cells(column)
     if column.dtype.kind == "f" and is_float32(column.dtype):
         # The digits of a float of 32 bits are fewer than those of the same number in 64.
         return [None if cell is None else np.float32(cell) for cell in cells]

@@ -14,7 +14,7 @@ import numpy as np
 from ..constraints.constraint import did_you_mean
 from ..errors import LabelsError, shorten
 from ..tables.features import Feature
-from ..tables.text import plain
+from ..tables.text import short_line
 from .language import check_template
 
 DIRECTIONS = ("more", "less", "change")
@@ -80,7 +80,9 @@ def check_by_value(given: Any, allowed: frozenset[str], where: str) -> dict[str,
     if not isinstance(given, Mapping):
         raise LabelsError(f"{where} must map values to words, got {shorten(given)}.")
     return {
-        level_key(value): check_template(text, allowed, f"{where}.{plain(level_key(value), 40)}")
+        level_key(value): check_template(
+            text, allowed, f"{where}.{short_line(level_key(value), 40)}"
+        )
         for value, text in given.items()
     }
 

@@ -31,7 +31,7 @@ from ..constraints.constraint import did_you_mean, quote_name
 from ..constraints.files import parse_toml, read_text
 from ..errors import ConstraintError, LabelsError, shorten
 from ..tables.schema import Schema
-from ..tables.text import plain
+from ..tables.text import short_line
 from .label_checks import (
     CHANGE,
     check_by_value,
@@ -134,7 +134,7 @@ class FeatureLabel:
             for key, check in checks.items()
             if key in given
         }
-        texts.setdefault("name", plain(feature))
+        texts.setdefault("name", short_line(feature))
         for key, allowed in (("verbs", CHANGE), ("reason", REASON)):
             texts[key] = check_directions(given.get(key, {}), allowed, f"{where}.{key}")
         for key, allowed in (("levels", frozenset()), ("become", CHANGE), ("being", REASON)):
@@ -301,7 +301,7 @@ class Labels:
                 for key, text in decision.items()
             },
             {
-                name: FeatureLabel.make(name, given, f"{where}: features.{plain(name, 40)}")
+                name: FeatureLabel.make(name, given, f"{where}: features.{short_line(name, 40)}")
                 for name, given in features.items()
             },
         )
@@ -319,7 +319,7 @@ class Labels:
         FeatureLabel
             Its name alone if it has none.
         """
-        return self.features.get(feature) or FeatureLabel(plain(feature))
+        return self.features.get(feature) or FeatureLabel(short_line(feature))
 
     def say(self, key: str) -> str:
         """A sentence about the decision.

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LabelsError, ParameterError, shorten
-from ..tables.text import one_line, plain
+from ..tables.text import one_line, short_line
 
 # Numbers outside of these powers of ten are written with an exponent.
 LARGEST, SMALLEST = 15, -7
@@ -73,7 +73,7 @@ class Language:
         return f"{self.number(Decimal(math.floor(100 * share + 0.5)))}\N{NO-BREAK SPACE}%"
 
     def join(self, parts: Sequence[str]) -> str:
-        """Clauses in a row: a, b and c. A subject that they share is said once."""
+        """Clauses in a row: a, b and c. A subject that they share stands once."""
         subject = self.messages["lists.subject"]
         shared = [
             False,
@@ -87,7 +87,7 @@ class Language:
     def either(self, parts: Sequence[str]) -> str:
         """Clauses of which one is enough: a, b or c.
 
-        Clauses that differ in one word are said as one. All others are said in full: of "you had
+        Clauses that differ in one word become one. All others stay in full: of "you had
         not moved or had saved" nobody knows what "not" belongs to.
         """
         words = [part.split(" ") for part in parts]
@@ -106,6 +106,14 @@ class Language:
             return last
         return f"{self.messages['lists.comma'].join(first)}{self.messages[f'lists.{word}']}{last}"
 
+    def between(self, low: str | None, high: str | None) -> str:
+        """A range, of which one end may be open (None)."""
+        if low is None:
+            return self.say("values.at_most", value=high)
+        if high is None:
+            return self.say("values.at_least", value=low)
+        return self.say("values.between", low=low, high=high)
+
     def value(self, value: Any) -> str:
         """A level, date or anything else that is not a number, as it came."""
         if isinstance(value, (bool, np.bool_)):
@@ -114,7 +122,7 @@ class Language:
         if isinstance(value, date) and not has_time:
             day, month, year = f"{value:%d}", f"{value:%m}", f"{value:%Y}"
             return self.say("numbers.date", day=day, month=month, year=year)
-        return self.say("values.quoted", value=plain(value))
+        return self.say("values.quoted", value=short_line(value))
 
 
 def find_language(code: Any) -> Language:

@@ -136,13 +136,18 @@ def write_letters(
     >>> print(letters.answers["text"].iloc[0])
     The decision would have been in your favour if salary had been 71,000 instead of 51,200.
     """
-    if not isinstance(explainer, MCCE):
-        raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
+    check_explainer(explainer)
     check_flag("ranges", ranges)
     words = Labels.take(labels)
     draft = _Draft.make(explainer, result, words, ranges, constraints)
     _warn_of_refused(draft.rounded)
     return draft.letters(result)
+
+
+def check_explainer(explainer: Any) -> None:
+    """Raise unless something is an explainer."""
+    if not isinstance(explainer, MCCE):
+        raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +194,9 @@ class _Draft:
         ]
         if result.anonymous is not None:
             changed, frame = widen_changes(changed, result.anonymous), result.anonymous.frame
-        follow = [target.feature.name for target in requirements.computed]
-        told = [name for name in follow if labels.of(name).follow is not False]
-        changes = changes_of(changed, follow, told, len(frame))
+        follow = [column.feature.name for column in requirements.computed]
+        mentioned = [name for name in follow if labels.of(name).follow is not False]
+        changes = changes_of(changed, follow, mentioned, len(frame))
         if result.anonymous is not None:
             shares = result.anonymous.measures["pureness_of_changes"]
             changes = with_shares(changes, shares.tolist())
@@ -235,7 +240,7 @@ class _Draft:
         )
 
     def _answers_by_person(self, shown: IntArray) -> list[list[AnswerChanges]]:
-        """The answers that each person is told of, the best first."""
+        """The answers in the letter of each person, the best first."""
         by_person: list[list[AnswerChanges]] = [[] for _ in range(len(self.result.people))]
         for answer in shown.tolist():
             by_person[self.result.owner[answer]].append(self.changes[answer])
@@ -250,7 +255,7 @@ def _text(
         return writer.letter(answers, reasons)
     if status == ALREADY:
         return writer.already()
-    # People whose answers the predictor refuses by now are told that nothing is certain.
+    # Of people whose answers the predictor now refuses, nothing is certain.
     return writer.nothing("withdrawn" if status == ANSWERED else kind_of(reason))
 
 
@@ -269,7 +274,7 @@ def _columns_to_round(
         step = constraints.steps.get(position)
         if not is_number(feature) or label.levels or not feature.known.size:
             continue
-        # Beyond this, whole numbers are not exact as floats: they are said as they are.
+        # Beyond this, whole numbers are not exact as floats, and are not rounded.
         if feature.table.dtype.kind == "f" or np.abs(known_numbers(feature)).max() < EXACT:
             least = 0.0 if step is None else step.size(feature)
             columns[row] = RoundedColumn(feature, label.rounding, least)
@@ -279,7 +284,7 @@ def _columns_to_round(
 def _rungs(
     how: RoundingSettings, answers: EncodedAnswers, rounded: RoundedAnswers
 ) -> dict[int, dict[int, Rung]]:
-    """What is said of each number that people would have to reach, by column and answer."""
+    """How letters show each number that people would have to reach, by column and answer."""
     rungs: dict[int, dict[int, Rung]] = {}
     for row, column in how.columns.items():
         position = int(answers.rows.schema.mutable[row])

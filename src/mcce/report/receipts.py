@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -35,18 +35,27 @@ FORMAT = 1
 SEALS = ("checksum", "signature")
 # Measures of an answer, and the columns of a result that they stand in.
 MEASURES = {"score_after": "score", "sparsity": "sparsity", "gower": "gower"}
-KEYS: tuple[str, ...] = (
-    "receipt",
-    "mcce",
-    "made",
-    "seed",
-    "explainer",
-    "predictor",
-    "desired",
-    "rules",
-    "person",
-)
-KEYS += ("answer", "changes", "score_before", *MEASURES)
+
+
+@dataclass(frozen=True)
+class ReceiptContent:
+    """What a receipt holds, beside its checksum and signature."""
+
+    receipt: int
+    mcce: str
+    made: str
+    seed: int
+    explainer: str
+    predictor: str
+    desired: str
+    rules: list[dict[str, Any]]
+    person: dict[str, Any]
+    answer: dict[str, Any]
+    changes: list[dict[str, Any]]
+    score_before: float
+    score_after: float
+    sparsity: int
+    gower: float
 
 
 @dataclass(frozen=True)
@@ -161,7 +170,9 @@ def make_receipt(
 
 def check_receipt(receipt: Any, key: bytes | None = None) -> list[Check]:
     """Whether a receipt is whole and unaltered; what it promises is for :func:`check_plan`."""
-    if not isinstance(receipt, Mapping) or not set(KEYS) <= set(receipt):
+    if not isinstance(receipt, Mapping) or not {
+        field.name for field in fields(ReceiptContent)
+    } <= set(receipt):
         raise ReadError("This is no receipt: expected a JSON object with the keys of one.")
     if receipt["receipt"] != FORMAT:
         raise ReadError(
@@ -201,8 +212,8 @@ def check_plan(
         *((f"{name} is the same", now, receipt[name]) for name, now in plan.measures.items()),
     ]
     checks = [Check(name, now == then, f"{now} now, {then} then") for name, now, then in same]
-    told = plan.changes == receipt["changes"]
-    checks.append(Check("the changes are those of the answer", told, "they are others"))
+    same_changes = plan.changes == receipt["changes"]
+    checks.append(Check("the changes are those of the answer", same_changes, "they are others"))
     return checks + _promises(plan)
 
 

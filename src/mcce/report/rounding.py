@@ -36,7 +36,7 @@ MOST_LEVELS = 3
 LARGEST_SHARE, USUAL_SHARE = Decimal("0.5"), Decimal("0.1")
 # The largest share of a range that is lost to rounding.
 LARGEST_LOSS = Decimal("0.25")
-# Digits of a number that has more decimal places than can be told from noise.
+# Digits of a number that has more decimal places than rise above noise.
 DIGITS = 6
 
 
@@ -54,8 +54,7 @@ def round_answers(settings: RoundingSettings, answers: EncodedAnswers) -> Rounde
         valid[some] = batch.valid
         shown |= {(some.start + at, row): rung for (at, row), rung in batch.shown.items()}
         ranges += batch.tables(some.start)
-        others = batch.choices.levels
-        levels |= {(some.start + at, row): values for (at, row), values in others.items()}
+        levels |= {(some.start + at, row): others for (at, row), others in batch.levels.items()}
     return RoundedAnswers(rows, valid, shown, levels, ranges)
 
 
@@ -138,11 +137,14 @@ class _Batch:
         self.numeric[list(settings.columns)] = True
         self.numeric &= answers.acted & self.valid
         self.numeric &= ~np.isnan(answers.rows.all_numbers[answers.rows.schema.mutable])
-        self.choices = Choices.none(answers.acted.shape)
+        # What people may choose instead of the value of an answer: numbers up to ends, or levels.
+        self.ends = np.full((2, *answers.acted.shape), np.nan)
+        self.levels: dict[tuple[int, int], list[Any]] = {}
         self.found: FoundRanges | None = None
         if settings.ranges is not None:
             self.found = ranges_of(settings.ranges, self.trials)
-            self.choices = Choices.of(self.found, self.numeric)
+            self.ends = _ends(self.found, self.numeric)
+            self.levels = _levels(self.found)
 
     def rows(self) -> CandidateRows:
         """The answers as they are shown; those without a rounded number as they came."""
@@ -152,10 +154,9 @@ class _Batch:
 
     def tables(self, first: int) -> list[pd.DataFrame]:
         """The ranges of the answers, of which the first has this number; none without them."""
-        how = self.settings.ranges
-        return (
-            [] if how is None or self.found is None else [tabulate(self.found, how.fitted, first)]
-        )
+        if self.settings.ranges is None or self.found is None:
+            return []
+        return [tabulate(self.found, self.settings.ranges.fitted, first)]
 
     def round_all(self) -> None:
         """Round every number, one number of all answers at a time."""
@@ -209,30 +210,12 @@ class _Batch:
         own = answers.factuals.all_numbers[position, answers.owner[answer]]
         column = self.settings.columns[row]
         number = column.number(answers.rows.all_numbers[position, answer], own)
-        ends = self.choices.ends[:, row, answer]
+        ends = self.ends[:, row, answer]
         if np.isnan([own, *ends]).any():
             return number.rungs()
         low, high = (column.decimal(end) for end in ends)
         is_open = low <= number.low if own > ends[1] else high >= number.high
         return chain(number.range_rungs(low, high, is_open=is_open), number.rungs())
-
-
-@dataclass(frozen=True, eq=False)
-class Choices:
-    """What people may choose instead of the value of an answer."""
-
-    ends: FloatArray
-    levels: dict[tuple[int, int], list[Any]]
-
-    @classmethod
-    def none(cls, shape: tuple[int, ...]) -> Choices:
-        """No choice for answers of a shape, (n_mutable, n_answers)."""
-        return cls(np.full((2, *shape), np.nan), {})
-
-    @classmethod
-    def of(cls, found: FoundRanges, rounded: BoolArray) -> Choices:
-        """The choices that ranges give."""
-        return cls(_ends(found, rounded), _levels(found))
 
 
 def _ends(found: FoundRanges, rounded: BoolArray) -> FloatArray:
@@ -309,7 +292,7 @@ class NumberToRound:
     def range_rungs(self, low: Decimal, high: Decimal, *, is_open: bool) -> Iterator[list[Rung]]:
         """Ends of a range to try, rounded inwards, the coarsest first; last the ends as they are.
 
-        Nobody is asked to go much further than needed: the nearer end moves by at most a tenth of
+        Nobody has to go much further than needed: the nearer end moves by at most a tenth of
         the change, and the range loses at most a quarter.
         """
         if self.own is None or low <= self.own <= high:
@@ -344,7 +327,7 @@ class NumberToRound:
         return Decimal(10) ** -self.places
 
     def _steps(self, value: Decimal) -> Iterator[Decimal]:
-        """Multiples to round a value to: what is asked for, then 5 and 1 times powers of ten."""
+        """Multiples to round a value to: that of the labels, then 5 and 1 times powers of ten."""
         change = abs(value if self.own is None else value - self.own)
         finest, most = self._unit(), change * LARGEST_SHARE
         if self.rounding is None:

@@ -2,9 +2,10 @@
 
 Always true: a letter speaks only of what differs between the person and an answer, and before and
 after never read the same; a number that a person would have to reach is written with all its
-digits, as the predictor accepted it. "Nothing you can change" is said only where that is proven, or
-where no case was ever decided as desired; otherwise letters say that nothing was found. In pictures
-and tables, values that differ read differently, unless a long text is cut; all is one short line.
+digits, as the predictor accepted it. Letters say "nothing you can change" only where that is
+proven, or where no case was ever decided as desired; otherwise they say that nothing was found. In
+pictures and tables, values that differ read differently, unless a long text is cut; all is one
+short line.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from ..search.plan import NO_DESIRED
 from ..search.sampling import STOPPED, TOO_FAR
 from ..tables.features import to_decimal
-from ..tables.text import plain
+from ..tables.text import short_line
 from .changes import AnswerChanges, ChangedCell
 from .label_checks import level_key
 from .labels import FeatureLabel, Labels
@@ -29,7 +29,7 @@ from .language import fill
 
 # More clauses than this are listed below one another.
 MAX_IN_SENTENCE = 3
-# Digits of numbers that are told, not asked for, if they have more than two decimal places.
+# Digits of numbers that nobody has to reach, if they have more than two decimal places.
 DIGITS, PLACES = 3, 2
 # What a technical reason holds, and the key of the sentence; the first that matches counts. What
 # was tried and gives an answer says best what stood in the way.
@@ -53,81 +53,6 @@ _KINDS: tuple[tuple[str, str], ...] = (
 ALL_DIGITS = 17
 
 
-class Writer:
-    """Writes letters."""
-
-    def __init__(self, labels: Labels) -> None:
-        self._labels, self._language = labels, labels.language
-        self._clauses = Clauses(labels)
-
-    def answer(self, answer: AnswerChanges) -> str:
-        """One answer: a sentence, and one for each thing that would have followed."""
-        clauses = [self._clauses.clause(change) for change in answer.actions]
-        would = self._labels.say("would")
-        if len(clauses) <= MAX_IN_SENTENCE:
-            joined = self._language.join(clauses)
-            text = self._language.say("letter.if", would=would, clauses=joined)
-        else:
-            text = self._listed(clauses, self._language.messages["lists.bullet"], "lists.item_and")
-        follow = self._clauses.consequences(answer.consequences)
-        between = " " if len(clauses) <= MAX_IN_SENTENCE else "\n"
-        told = [f"{text[:1].upper()}{text[1:]}." for text in follow]
-        if answer.share is not None:
-            told.append(self._share("share", answer.share))
-        sentences = " ".join(told)
-        return f"{text}{between}{sentences}" if sentences else text
-
-    def answers(self, answers: Sequence[AnswerChanges]) -> str:
-        """One answer or several, of which any would do."""
-        if len(answers) == 1:
-            return self.answer(answers[0])
-        return self._listed([self._case(answer) for answer in answers], "", "lists.item_or")
-
-    def reason(self, change: ChangedCell) -> str:
-        """Why a feature led to the decision."""
-        return self._clauses.reason(change)
-
-    def letter(self, answers: Sequence[AnswerChanges], reasons: Sequence[str]) -> str:
-        """The letter for somebody who has answers."""
-        intro = self._labels.say("reason" if len(reasons) == 1 else "reasons")
-        bullet = self._language.messages["lists.bullet"]
-        paragraphs = [
-            self._labels.say("declined"),
-            "\n".join([intro, *(f"{bullet} {reason}" for reason in reasons)]),
-            self.answers(answers),
-            self._labels.say("closing"),
-        ]
-        return "\n\n".join(paragraphs)
-
-    def nothing(self, kind: str) -> str:
-        """The letter for somebody without an answer."""
-        return f"{self._labels.say('declined')}\n\n{self._language.messages[f'nothing.{kind}']}"
-
-    def already(self) -> str:
-        """The letter for somebody with the desired decision."""
-        return self._labels.say("already")
-
-    def _case(self, answer: AnswerChanges) -> str:
-        """An answer among several."""
-        text = self._language.join([self._clauses.clause(change) for change in answer.actions])
-        told = self._clauses.consequences(answer.consequences)
-        if answer.share is not None:
-            told = [*told, self._share("share_of_case", answer.share)]
-        return f"{text} ({'; '.join(told)})" if told else text
-
-    def _share(self, key: str, share: float) -> str:
-        return self._language.say(f"letter.{key}", share=self._language.percent(share))
-
-    def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
-        """Clauses below one another, as one sentence; numbered unless there is a mark."""
-        ends = [self._language.messages["lists.comma"].rstrip()] * len(items)
-        ends[-2:] = [self._language.messages[last], "."]
-        marks = [mark or f"{number}." for number in range(1, len(items) + 1)]
-        lines = [f"{m} {item}{end}" for m, item, end in zip(marks, items, ends, strict=True)]
-        start = self._language.say("letter.if_list", would=self._labels.say("would"))
-        return "\n".join([start, *lines])
-
-
 class Clauses:
     """The words for changes."""
 
@@ -144,16 +69,16 @@ class Clauses:
         after, before = self._after(label, change), self._before(label, change, bare=True)
         if after == before:
             return self.language.say("clauses.different", name=label.name)
-        told = [(change.after, after)]
-        told += [(other, self._level(label, other)) for other in change.others]
-        if not any(level_key(value) in label.become for value, _ in told):
-            together = self.language.listed([text for _, text in told], "or")
+        values = [(change.after, after)]
+        values += [(other, self._level(label, other)) for other in change.others]
+        if not any(level_key(value) in label.become for value, _ in values):
+            together = self.language.listed([text for _, text in values], "or")
             return self._single(label, change, change.after, together, before)
-        # What it is instead of is said once, at the end.
+        # Only the last clause names the value before.
         befores = [*[None] * len(change.others), before]
         clauses = [
             self._single(label, change, value, text, instead)
-            for (value, text), instead in zip(told, befores, strict=True)
+            for (value, text), instead in zip(values, befores, strict=True)
         ]
         return self.language.either(clauses)
 
@@ -172,10 +97,10 @@ class Clauses:
 
     def consequences(self, changes: Sequence[ChangedCell]) -> list[str]:
         """What would have followed, as sentences without their full stops."""
-        told = [(self.labels.of(change.feature), change) for change in changes]
+        labelled = [(self.labels.of(change.feature), change) for change in changes]
         return [
             self._consequence(label, change)
-            for label, change in told
+            for label, change in labelled
             if label.follow is not False and not change.vague
         ]
 
@@ -193,7 +118,7 @@ class Clauses:
         return self.language.say("clauses.reason", name=label.name, before=before)
 
     def _consequence(self, label: FeatureLabel, change: ChangedCell) -> str:
-        before, after = self._told(label, change.before), self._told(label, change.after)
+        before, after = self._about(label, change.before), self._about(label, change.after)
         if change.ends is not None:
             after = self._between(label, *change.ends)
         if after is None:
@@ -211,62 +136,55 @@ class Clauses:
         value = self.number(label, rung.value)
         if rung.far is None:
             return value
+        more = rung.far > rung.value
         if rung.is_open:
-            key = "values.at_least" if rung.far > rung.value else "values.at_most"
-            return self.language.say(key, value=value)
+            return self.language.between(*((value, None) if more else (None, value)))
         low, high = sorted((rung.value, rung.far))
-        return self.language.say(
-            "values.between",
-            low=self.number(label, low, bare=True),
-            high=self.number(label, high),
-        )
+        return self.language.between(self.number(label, low, bare=True), self.number(label, high))
 
     def _between(self, label: FeatureLabel, low: Any, high: Any) -> str:
         """A range; None is no end."""
-        if low is None or high is None:
-            key, end = ("values.at_most", high) if low is None else ("values.at_least", low)
-            return self.language.say(key, value=self._level(label, end))
-        plain = _is_number(low) and level_key(low) not in label.levels
-        first = self.number(label, to_decimal(low), bare=True) if plain else self._level(label, low)
-        return self.language.say("values.between", low=first, high=self._level(label, high))
+        first, last = (None if end is None else self._level(label, end) for end in (low, high))
+        if high is not None and _is_number(low) and level_key(low) not in label.levels:
+            first = self.number(label, to_decimal(low), bare=True)
+        return self.language.between(first, last)
 
     def _before(
         self, label: FeatureLabel, change: ChangedCell, *, bare: bool = False
     ) -> str | None:
         """The person's own value; None if it is missing.
 
-        Beside the value after, the unit need not be said twice: ``bare`` leaves it out.
+        Beside the value after, the unit would stand twice: ``bare`` leaves it out.
         """
         if change.before is None:
             return None
         if level_key(change.before) in label.levels:
             return label.levels[level_key(change.before)]
         if change.rung is None:
-            is_number = change.is_number and _is_number(change.before)
-            if is_number and not isinstance(change.before, bool):
+            if change.is_number and _is_number(change.before):
                 return self.number(label, to_decimal(change.before), bare=bare)
             return self._level(label, change.before)
         own, shown = to_decimal(change.before), change.rung.value
         digits = DIGITS
-        while (told := readable(own, digits)) != own and (told > shown) != (own > shown):
+        while (rounded := readable(own, digits)) != own and (rounded > shown) != (own > shown):
             digits += 1
-        return self.number(label, told, bare=bare)
+        return self.number(label, rounded, bare=bare)
 
-    def _told(self, label: FeatureLabel, value: Any) -> str | None:
+    def _about(self, label: FeatureLabel, value: Any) -> str | None:
         """A value that the person need not reach: rounded, and the text says so."""
         if value is None:
             return None
-        if level_key(value) in label.levels or isinstance(value, bool) or not _is_number(value):
+        if level_key(value) in label.levels or not _is_number(value):
             return self._level(label, value)
         exact = to_decimal(value)
-        told = readable(exact, DIGITS)
-        number = self.number(label, told)
-        return number if told == exact else self.language.say("values.about", value=number)
+        rounded = readable(exact, DIGITS)
+        number = self.number(label, rounded)
+        return number if rounded == exact else self.language.say("values.about", value=number)
 
     def _level(self, label: FeatureLabel, value: Any) -> str:
         if level_key(value) in label.levels:
             return label.levels[level_key(value)]
-        if _is_number(value) and not isinstance(value, bool):
+        if _is_number(value):
             return self.number(label, to_decimal(value))
         return self.language.value(value)
 
@@ -282,6 +200,72 @@ class Clauses:
         return fill(unit, number=text)
 
 
+class Writer(Clauses):
+    """Writes letters."""
+
+    def answer(self, answer: AnswerChanges) -> str:
+        """One answer: a sentence, and one for each thing that would have followed."""
+        clauses = [self.clause(change) for change in answer.actions]
+        would = self.labels.say("would")
+        if len(clauses) <= MAX_IN_SENTENCE:
+            joined = self.language.join(clauses)
+            text = self.language.say("letter.if", would=would, clauses=joined)
+        else:
+            text = self._listed(clauses, self.language.messages["lists.bullet"], "lists.item_and")
+        follow = self.consequences(answer.consequences)
+        between = " " if len(clauses) <= MAX_IN_SENTENCE else "\n"
+        sentences = [f"{text[:1].upper()}{text[1:]}." for text in follow]
+        if answer.share is not None:
+            sentences.append(self._share("share", answer.share))
+        return f"{text}{between}{' '.join(sentences)}" if sentences else text
+
+    def answers(self, answers: Sequence[AnswerChanges]) -> str:
+        """One answer or several, of which any would do."""
+        if len(answers) == 1:
+            return self.answer(answers[0])
+        return self._listed([self._case(answer) for answer in answers], "", "lists.item_or")
+
+    def letter(self, answers: Sequence[AnswerChanges], reasons: Sequence[str]) -> str:
+        """The letter for somebody who has answers."""
+        intro = self.labels.say("reason" if len(reasons) == 1 else "reasons")
+        bullet = self.language.messages["lists.bullet"]
+        paragraphs = [
+            self.labels.say("declined"),
+            "\n".join([intro, *(f"{bullet} {reason}" for reason in reasons)]),
+            self.answers(answers),
+            self.labels.say("closing"),
+        ]
+        return "\n\n".join(paragraphs)
+
+    def nothing(self, kind: str) -> str:
+        """The letter for somebody without an answer."""
+        return f"{self.labels.say('declined')}\n\n{self.language.messages[f'nothing.{kind}']}"
+
+    def already(self) -> str:
+        """The letter for somebody with the desired decision."""
+        return self.labels.say("already")
+
+    def _case(self, answer: AnswerChanges) -> str:
+        """An answer among several."""
+        text = self.language.join([self.clause(change) for change in answer.actions])
+        notes = self.consequences(answer.consequences)
+        if answer.share is not None:
+            notes.append(self._share("share_of_case", answer.share))
+        return f"{text} ({'; '.join(notes)})" if notes else text
+
+    def _share(self, key: str, share: float) -> str:
+        return self.language.say(f"letter.{key}", share=self.language.percent(share))
+
+    def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
+        """Clauses below one another, as one sentence; numbered unless there is a mark."""
+        ends = [self.language.messages["lists.comma"].rstrip()] * len(items)
+        ends[-2:] = [self.language.messages[last], "."]
+        marks = [mark or f"{number}." for number in range(1, len(items) + 1)]
+        lines = [f"{m} {item}{end}" for m, item, end in zip(marks, items, ends, strict=True)]
+        start = self.language.say("letter.if_list", would=self.labels.say("would"))
+        return "\n".join([start, *lines])
+
+
 def readable(value: Decimal, digits: int) -> Decimal:
     """A number with two decimal places, or so many digits if these take more."""
     places = max(PLACES, digits - 1 - value.adjusted()) if value else 0
@@ -291,7 +275,7 @@ def readable(value: Decimal, digits: int) -> Decimal:
 
 
 def _is_number(value: Any) -> bool:
-    return hasattr(value, "__float__") and not isinstance(value, str)
+    return hasattr(value, "__float__") and not isinstance(value, (str, bool, np.bool_))
 
 
 def kind_of(reason: str) -> str:
@@ -350,11 +334,11 @@ class CellWords:
             return self.language.messages["values.missing"]
         if level_key(cell) in label.levels:
             return label.levels[level_key(cell)]
-        if isinstance(cell, (Real, Decimal)) and not isinstance(cell, bool):
+        if _is_number(cell):
             return self._clauses.number(label, readable(to_decimal(cell), digits))
         if isinstance(cell, (bool, np.bool_, date)):
             return self.language.value(cell)
-        return plain(cell)
+        return short_line(cell)
 
 
 def say_cells(words: CellWords, cells: Mapping[Any, Mapping[str, Any]]) -> str:
@@ -367,12 +351,9 @@ def _say(words: CellWords, name: Any, cell: Mapping[str, Any]) -> str:
     if cell["kind"] == "any":
         return language.messages["values.any"]
     if cell["kind"] == "range":
-        ends = [end for end in (cell["low"], cell["high"]) if end is not None]
-        texts = words.values(name, ends)
-        if len(texts) == 2:
-            return language.say("values.between", low=texts[0], high=texts[1])
-        key = "values.at_least" if cell["high"] is None else "values.at_most"
-        return language.say(key, value=texts[0])
+        ends = [cell["low"], cell["high"]]
+        texts = iter(words.values(name, [end for end in ends if end is not None]))
+        return language.between(*(None if end is None else next(texts) for end in ends))
     levels = [cell["low"]] if cell["levels"] is None else list(cell["levels"])
     levels = [level for level in levels if level is not None]
     levels += [None] if cell["missing"] else []

@@ -69,7 +69,7 @@ def write(
     target = _checked(path)
     check_key(key)
     arrays: dict[str, np.ndarray] = {}
-    plain = {name: _take_out(value, name, arrays) for name, value in document.items()}
+    plain = {name: _extract(value, name, arrays) for name, value in document.items()}
     _check_writable(plain, arrays)
     members = {DOCUMENT: _json(plain)} | {name: _npy(array) for name, array in arrays.items()}
     manifest = _json(_manifest(members))
@@ -82,6 +82,13 @@ def write(
 
 def read(path: str | os.PathLike[str], key: bytes | None = None) -> dict[str, Any]:
     """The document in a file, after every byte of it was checked."""
+    return read_whole(path, key)[0]
+
+
+def read_whole(
+    path: str | os.PathLike[str], key: bytes | None = None
+) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """The same, with the manifest of the file, and whether it is signed."""
     source = _checked(path)
     check_key(key)
     with _os_errors_as(f"Cannot load {str(source)!r}"):
@@ -89,24 +96,14 @@ def read(path: str | os.PathLike[str], key: bytes | None = None) -> dict[str, An
         stream = source.open("rb")
     with stream, refused(source):
         members = _members(memoryview(stream.read()), key)
+        manifest = _load_json(members.pop(MANIFEST), MANIFEST)
+        is_signed = members.pop(SIGNATURE, None) is not None
         plain = _parse(members.pop(DOCUMENT), DOCUMENT)
         arrays = {name: _array(data) for name, data in members.items()}
-        document: dict[str, Any] = _put_in(plain, "", arrays)
+        document: dict[str, Any] = _insert(plain, "", arrays)
         if arrays:
             raise SavedFileError(f"nothing refers to {shorten(sorted(arrays))}")
-        return document
-
-
-def read_about(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bool]:
-    """What a file says about itself, and whether it is signed; :func:`read` checks the rest."""
-    source = _checked(path)
-    with _os_errors_as(f"Cannot load {str(source)!r}"):
-        check_regular(source.stat())
-        data = memoryview(source.read_bytes())
-    with refused(source):
-        _members(data, None)
-        members = _take_apart(data)
-        return _load_json(members[MANIFEST], MANIFEST), SIGNATURE in members
+        return document, manifest, is_signed
 
 
 def check_key(key: Any) -> None:
@@ -162,19 +159,19 @@ def _os_errors_as(what: str) -> Iterator[None]:
         raise SavedFileError(f"{what}: {error.strerror or error}. Name another file.") from error
 
 
-def _take_out(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _extract(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """The value with its arrays replaced by the names they have in ``arrays``."""
     if isinstance(value, np.ndarray):
         arrays[f"{name}.npy"] = value
         return {ARRAY: f"{name}.npy"}
     if isinstance(value, dict):
-        return {key: _take_out(inner, f"{name}/{key}", arrays) for key, inner in value.items()}
+        return {key: _extract(inner, f"{name}/{key}", arrays) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_take_out(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
+        return [_extract(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
     return value
 
 
-def _put_in(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _insert(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """The value with its arrays, each of which is taken once, from the name of its place."""
     if isinstance(value, dict):
         if value.keys() == {ARRAY}:
@@ -182,9 +179,9 @@ def _put_in(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
                 raise SavedFileError(f"the array {shorten(name)} is missing, or at another place")
             return arrays.pop(value[ARRAY])
         within = f"{name}/" if name else ""
-        return {key: _put_in(inner, f"{within}{key}", arrays) for key, inner in value.items()}
+        return {key: _insert(inner, f"{within}{key}", arrays) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_put_in(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
+        return [_insert(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
     return value
 
 
@@ -301,20 +298,20 @@ def _signature(manifest: bytes | memoryview, key: bytes) -> bytes:
 
 
 def _members(data: memoryview, key: bytes | None) -> dict[str, memoryview]:
-    """Every member but the manifest and the signature, checked against them."""
+    """Every member, checked against the manifest and the signature."""
     if bytes(data[:4]) != b"PK\3\4":
         raise SavedFileError("it is no saved explainer" if len(data) else "the file is empty")
-    members = _take_apart(data)
+    members = _split_members(data)
     if MANIFEST not in members or len(members[MANIFEST]) > MOST_MANIFEST_BYTES:
         raise SavedFileError(
             f"it is a zip file, but no saved explainer: {MANIFEST} is missing or too large"
         )
-    in_order, manifest = dict(members), members.pop(MANIFEST)
+    whole, manifest = dict(members), members.pop(MANIFEST)
     signature = members.pop(SIGNATURE, None)
     if key is not None:
         _check_signature(manifest, signature, key)
     listed = _listed(_load_json(manifest, MANIFEST))
-    _check_layout(data, in_order)
+    _check_layout(data, whole)
     if members.keys() != listed.keys():
         raise SavedFileError(
             f"it lacks or adds members: {shorten(sorted(members.keys() ^ listed.keys()))}"
@@ -325,7 +322,7 @@ def _members(data: memoryview, key: bytes | None) -> dict[str, memoryview]:
     _parse(manifest, MANIFEST)
     if signature is not None and not re.fullmatch(rb"[0-9a-f]{64}\n", signature):
         raise SavedFileError(f"{SIGNATURE} holds no signature")
-    return members
+    return whole
 
 
 def _check_signature(manifest: memoryview, signature: memoryview | None, key: bytes) -> None:
@@ -368,8 +365,8 @@ def _lay_out(members: Mapping[str, bytes | memoryview]) -> Iterator[bytes | memo
     yield _end(len(directory), len(entries), offset)
 
 
-def _take_apart(data: memoryview) -> dict[str, memoryview]:
-    """The members of a file, in order; raises unless they can be told apart."""
+def _split_members(data: memoryview) -> dict[str, memoryview]:
+    """The members of a file, in order; raises unless each can be found."""
     members: dict[str, memoryview] = {}
     at = 0
     while bytes(data[at : at + 4]) == LOCAL:

@@ -1,8 +1,8 @@
 """What a saved file holds: the parameters, what ``fit`` learned, and how to know the predictor.
 
 Columns, model, distance and seed are always there. What else ``fit`` learned depends on the search:
-``LEARNED`` says of each such field of :class:`Fitted` how it is written and read, and when a file
-must or may hold it. To save one more thing, add a line there.
+``OPTIONAL_PARTS`` says of each such field of :class:`Fitted` how it is written and read, and when a
+file must or may hold it. To save one more thing, add a line there.
 
 Always true: nothing is written unless everything can be; a loaded explainer has passed the checks
 that a fitted one has, and gives the same answers, bit for bit.
@@ -74,8 +74,9 @@ def save(
     document["distance"] = pack_distance(fitted.distance)
     document["draws"] = {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
     case = _Case.of(parameters, fitted.n_desired, fitted.generator)
-    for name, learned in LEARNED.items():
-        document[name] = _pack_learned(learned, getattr(fitted, learned.field), case)
+    for name, part in OPTIONAL_PARTS.items():
+        field = FIELDS_OF_PARTS.get(name, name)
+        document[name] = part.write(getattr(fitted, field), case)
     document["predictor"] = pack_predictor(fitted)
     archive.write(path, document, key)
 
@@ -92,7 +93,7 @@ def restore(
     document = archive.read(path, key)
     always = ("parameters", "schema", "model", "distance", "draws", "predictor")
     with archive.refused(path, "its parameters"):
-        check_entries(document, (*always, *LEARNED), "it")
+        check_entries(document, (*always, *OPTIONAL_PARTS), "it")
         saved = document["parameters"].pop("generator")
     blank = unpack_generator(saved, generator, os.fspath(path))
     with archive.refused(path, "its parameters"):
@@ -106,9 +107,10 @@ def restore(
     with archive.refused(path, "its model"):
         fields = _unpack_model(document, parameters, schema)
     case = _Case.of(parameters, fields["n_desired"], fields["generator"])
-    for name, learned in LEARNED.items():
+    for name, part in OPTIONAL_PARTS.items():
         with archive.refused(path, f"its part {name!r}"):
-            fields[learned.field] = _unpack_learned(learned, document[name], fields, case)
+            value = part.read(document[name], fields, case)
+            fields[FIELDS_OF_PARTS.get(name, name)] = value
     with archive.refused(path, "its part 'predictor'"):
         probes = check_probes(document["predictor"], schema)
     decision = decision_on(schema, predictor, parameters["desired"], parameters["score_class"])
@@ -237,32 +239,35 @@ class _Case:
 
 
 @dataclass(frozen=True)
-class _Learned:
-    """A field of :class:`Fitted` that not every file holds."""
+class _OptionalPart:
+    """A field of :class:`Fitted` that not every file holds; ``must`` defaults to ``may``."""
 
-    field: str
     what: str
     pack: Callable[[Any], Any]
     unpack: Callable[[Any, Fields], Any]
     may: Callable[[_Case], bool]
-    must: Callable[[_Case], bool]
+    must: Callable[[_Case], bool] | None = None
 
+    def is_required(self, case: _Case) -> bool:
+        """Whether a file must hold it."""
+        return (self.must or self.may)(case)
 
-def _pack_learned(learned: _Learned, value: Any, case: _Case) -> Any:
-    if value is None and learned.must(case):
-        raise NotFittedError(
-            f"search or ignore_relations was changed after fit, which did not learn {learned.what} "
-            "for the new one. Fit again. Nothing was written."
-        )
-    return learned.pack(value) if value is not None and learned.may(case) else None
+    def write(self, value: Any, case: _Case) -> Any:
+        """The field as plain data and arrays; None if the file does not hold it."""
+        if value is None and self.is_required(case):
+            raise NotFittedError(
+                "search or ignore_relations was changed after fit, which did not learn "
+                f"{self.what} for the new one. Fit again. Nothing was written."
+            )
+        return self.pack(value) if value is not None and self.may(case) else None
 
-
-def _unpack_learned(learned: _Learned, plain: Any, fields: Fields, case: _Case) -> Any:
-    if plain is None and learned.must(case):
-        raise SavedFileError(f"it lacks {learned.what}")
-    if plain is not None and not learned.may(case):
-        raise SavedFileError(f"it has {learned.what} that it does not need")
-    return None if plain is None else learned.unpack(plain, fields)
+    def read(self, plain: Any, fields: Fields, case: _Case) -> Any:
+        """The field of what :meth:`write` gave, checked."""
+        if plain is None and self.is_required(case):
+            raise SavedFileError(f"it lacks {self.what}")
+        if plain is not None and not self.may(case):
+            raise SavedFileError(f"it has {self.what} that it does not need")
+        return None if plain is None else self.unpack(plain, fields)
 
 
 def _pack_training_rows(rows: np.ndarray) -> dict[str, Any]:
@@ -293,42 +298,39 @@ def _unpack_plausibility(plain: Any, fields: Fields) -> PlausibilityModel:
     return unpack_plausibility(plain, schema, order, fields["n_desired"])
 
 
-LEARNED = {
-    "label_rule": _Learned(
-        "label_rule",
+def _of_schema(unpack: Callable[[Any, Schema], Any]) -> Callable[[Any, Fields], Any]:
+    return lambda plain, fields: unpack(plain, fields["schema"])
+
+
+# By name in files; FIELDS_OF_PARTS has the fields that are called otherwise.
+OPTIONAL_PARTS = {
+    "label_rule": _OptionalPart(
         "when labels follow from scores",
         write_fields,
-        lambda plain, fields: unpack_label_rule(plain, fields["schema"]),
+        _of_schema(unpack_label_rule),
         may=lambda case: True,
         must=lambda case: False,
     ),
-    "training_rows": _Learned(
-        "training_rows",
+    "training_rows": _OptionalPart(
         "training rows",
         _pack_training_rows,
         _unpack_training_rows,
         may=lambda case: case.needs.training_rows,
-        must=lambda case: case.needs.training_rows,
     ),
     # A private explainer does not count training rows.
-    "value_counts": _Learned(
-        "value_counts",
+    "value_counts": _OptionalPart(
         "counts of values",
         lambda counts: np.concatenate(counts, dtype=np.int64),
         _unpack_value_counts,
         may=lambda case: not case.private,
-        must=lambda case: not case.private,
     ),
-    "relations": _Learned(
-        "relations",
+    "relations": _OptionalPart(
         "relations between columns",
         lambda relations: [pack_relation(found) for found in relations],
-        lambda plain, fields: unpack_relations(plain, fields["schema"]),
+        _of_schema(unpack_relations),
         may=lambda case: case.relations,
-        must=lambda case: case.relations,
     ),
-    "accepted": _Learned(
-        "plausibility",
+    "accepted": _OptionalPart(
         "accepted training rows",
         pack_plausibility,
         _unpack_plausibility,
@@ -336,12 +338,12 @@ LEARNED = {
         must=lambda case: case.needs.plausibility and case.has_desired,
     ),
     # Without one, a search calls the predictor on every row that it looks at.
-    "surrogate": _Learned(
-        "surrogate",
+    "surrogate": _OptionalPart(
         "a model of its predictor",
         pack_surrogate,
-        lambda plain, fields: unpack_surrogate(plain, fields["schema"]),
+        _of_schema(unpack_surrogate),
         may=lambda case: case.needs.surrogate,
         must=lambda case: False,
     ),
 }
+FIELDS_OF_PARTS = {"accepted": "plausibility"}

@@ -41,8 +41,7 @@ class Inspection:
 
 def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspection:
     """What a saved file holds."""
-    document = archive.read(path, key)
-    about, signed = archive.read_about(path)
+    document, about, signed = archive.read_whole(path, key)
     with archive.refused(path):
         given = document["parameters"]
         parameters = unpack_parameters(given) | {"generator": _generator(given["generator"])}
@@ -52,7 +51,6 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
         left_out = parameters["ignore_relations"]
         ignored = left_out if isinstance(left_out, (list, tuple)) else ()
         accepted, training = document["accepted"], document["training_rows"]
-        learned = document["distance"]
         return Inspection(
             version=about["version"],
             written_by=about["written_by"],
@@ -68,7 +66,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
                 "training rows": 0 if training is None else len(training["codes"]),
             },
             n_probes=int(document["predictor"]["probes"].shape[1]),
-            n_shares=_n_shares(learned),
+            n_shares=_n_shares(document["distance"]),
         )
 
 

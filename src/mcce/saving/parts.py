@@ -182,7 +182,6 @@ FIELDS: dict[type[Any], dict[str, Reader]] = {
 }
 
 
-# Labels, and what imitates the predictor.
 def unpack_label_rule(plain: Any, schema: Schema) -> LabelRule:
     """When labels follow from scores, checked."""
     rule = LabelRule(**read_fields(LabelRule, plain, schema, "what it says of labels"))
@@ -216,7 +215,6 @@ def check_imitation(surrogate: Surrogate, decision: Decision) -> None:
         raise SavedFileError("the threshold of what it imitates is missing, or not needed")
 
 
-# What accepted rows look like.
 def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
     """The learned arrays by name."""
     return {
@@ -305,7 +303,6 @@ def _calibration(plain: Any, schema: Schema, n_parts: int, n_accepted: int) -> C
     return calibration
 
 
-# Relations between columns.
 def pack_relation(found: FoundRelation) -> dict[str, Any]:
     """A relation and its evidence as plain data."""
     relation: Any = found.relation
@@ -403,7 +400,6 @@ def _finite(value: Any) -> float:
     return float(value)
 
 
-# Distances and generators.
 def pack_distance(distance: Distance) -> dict[str, Any] | None:
     """What a fitted distance learned; None if that is nothing."""
     if not isinstance(distance, FeatureDistance):
@@ -511,7 +507,6 @@ def _check_plain(value: Any, where: str) -> None:
     )
 
 
-# The predictor.
 def pack_predictor(fitted: Fitted) -> dict[str, Any]:
     """How the predictor is called, and its scores of the probe rows that it can score."""
     codes, scores = _probe_codes(fitted), []

@@ -20,7 +20,6 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from ..constraints.builders import build
-from ..constraints.constraint import Constraint
 from ..constraints.kinds import CONSTRAINT_KINDS
 from ..distances import DISTANCES, FeatureDistance
 from ..errors import SavedFileError, shorten
@@ -261,14 +260,9 @@ def _whole(kind: type[Any]) -> Callable[[dict[str, Any]], Any]:
     return lambda parts: kind(**check_entries(parts, names, "its search"))
 
 
-def _make_constraint(parts: list[Any]) -> Constraint:
-    word, given = parts
-    return build(word, given)
-
-
 CODECS = (
     *(
-        Codec(kind, "constraint", lambda c: list(c.builder_call()), _make_constraint)
+        Codec(kind, "constraint", lambda c: list(c.builder_call()), lambda p: build(*p))
         for kind in CONSTRAINT_KINDS
     ),
     Codec(

@@ -18,14 +18,7 @@ from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import GUIDANCE_NEEDED
 from ..model import is_private, require
-from ..parameters import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_rank_by,
-    check_real,
-    check_whole,
-)
+from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
 from ..protocols import Distance, Generator
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
@@ -394,6 +387,16 @@ def check_firmness(margin: Any, copies: Any, choices: Sequence[str]) -> None:
     """Raise unless these are a margin, and what to do with copies of training rows."""
     check_real("margin", margin, "a finite number >= 0")
     check_choice("copies", copies, choices)
+
+
+def check_rank_by(names: Any) -> None:
+    """Raise unless the keys of a ranking are known and named once each."""
+    listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+    if not listed or not names or len({*names} & {*get_args(RankKey)}) < len(names):
+        raise ParameterError(
+            'rank_by must list "sparsity" (or "n_actions"), "distance" or both, most important '
+            f'first, got {shorten(names)}. Write e.g. rank_by=["distance"].'
+        )
 
 
 def check_needs(

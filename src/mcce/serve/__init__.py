@@ -4,10 +4,10 @@ from ..errors import MissingExtraError
 
 try:
     from .app import create_app
-    from .settings import Limits, ServiceSettings
+    from .settings import ServiceLimits, ServiceSettings
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         f'The service needs {error.name}: pip install "mcce[serve]".'
     ) from error
 
-__all__ = ["Limits", "ServiceSettings", "create_app"]
+__all__ = ["ServiceLimits", "ServiceSettings", "create_app"]

@@ -31,6 +31,7 @@ from ..fitted import Fitted
 from ..predictors.decision import Interval
 from ..protocols import Callback
 from ..report.labels import Labels
+from ..report.language import languages
 from ..report.letters import write_letters
 from ..report.sentences import CellWords
 from ..search.config import SearchName
@@ -38,12 +39,12 @@ from ..tables.columns import is_missing, plain
 from ..tables.features import Feature, resolution
 from ..tables.schema import EncodedRows
 from ..version import __version__
-from .requests import MAX_LEVELS, CellKind
+from .requests import MAX_LEVELS, MAX_RULES, CellKind
 from .settings import ServiceSettings
 
 N_BINS, FEWEST = 24, 5
 # Limits that clients should know.
-LIMITS = ("people", "answers", "rules", "seconds", "bytes")
+LIMITS = ("people", "answers", "seconds", "bytes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,7 @@ class Answerer:
         robustness = self.explainer.robustness(result, constraints=list(constraints))
         texts: Mapping[Hashable, str] = letters.answers["text"].to_dict()
         ranges = _ranges_by_answer(letters.ranges)
-        firm = dict(zip(robustness.index, as_records(robustness), strict=True))
+        robust = dict(zip(robustness.index, as_records(robustness), strict=True))
         rounded = self._rounded(letters.frame)
         for person, record in enumerate(records):
             record["letter"] = letters.people["text"].iloc[person]
@@ -123,7 +124,7 @@ class Answerer:
                 key = person, answer["rank"]
                 answer["text"] = texts.get(key)
                 answer["ranges"] = ranges.get(key, [])
-                answer["robustness"] = firm[key]
+                answer["robustness"] = robust[key]
                 # A row that the predictor refuses once it is rounded has no text.
                 answer["rounded"] = rounded[key] if key in texts else None
         return records
@@ -233,7 +234,7 @@ def describe(
         "desired": _desired(explainer.decision_.desired),
         "title": settings.title,
         "language": labels.language.code,
-        "languages": settings.languages,
+        "languages": languages(),
         "labelled": list(settings.labels),
         "features": [
             _feature(
@@ -249,7 +250,7 @@ def describe(
         "search": explainer.search if isinstance(explainer.search, str) else None,
         "searches": list(answerer.searches),
         "n_counterfactuals": explainer.n_counterfactuals,
-        "limits": {name: getattr(settings.limits, name) for name in LIMITS},
+        "limits": {name: getattr(settings.limits, name) for name in LIMITS} | {"rules": MAX_RULES},
         "people": None if settings.people is None else len(settings.people),
     }
 
@@ -277,7 +278,8 @@ def _feature(
     return {
         "name": str(feature.name),
         "label": words.name(feature.name),
-        "unit": _unit(label.unit[1]),
+        # How a number is written with its unit, if it has one.
+        "unit": None if label.unit[1] == "{number}" else label.unit[1],
         "scale": label.scale,
         "grouping": label.grouping,
         "kind": feature.kind,
@@ -293,11 +295,6 @@ def _feature(
         "frozen": frozen,
         "follows": follows,
     }
-
-
-def _unit(template: str) -> str | None:
-    """How a number is written with its unit; None if it has none."""
-    return None if template == "{number}" else template
 
 
 def _levels(feature: Feature, kind: CellKind, words: CellWords) -> list[dict[str, Any]] | None:

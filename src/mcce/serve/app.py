@@ -16,13 +16,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
+from ..constraints import Constraint
 from ..errors import McceError
 from ..explainer import MCCE
-from ..report.language import find_language
+from ..report.language import find_language, languages
 from ..version import __version__
 from . import responses
 from .answering import Answerer, describe
-from .engine import Engine, Task, answer_of
+from .engine import Engine, QueuedTask, answer_of
 from .middleware import Guard, Metrics, Observer
 from .refusals import Problem, RefusalError, refusal_of
 from .requests import (
@@ -42,7 +43,7 @@ from .requests import (
 from .responses import body_of, describe_api, refused_with
 from .settings import ServiceSettings
 from .tasks import TaskMaker, to_json
-from .uploads import BEAT, JobOptions, Jobs
+from .uploads import BEAT, Jobs, JobState
 
 # Seconds that work in progress gets when the service ends; servers wait for requests before.
 GRACE = 1.0
@@ -159,7 +160,7 @@ class Routes:
         self.scoring = Engine(limits.scoring)
         self.schemas = {
             code: to_json(describe(tasks.answerer, tasks.people.kinds, self.settings, code))
-            for code in self.settings.languages
+            for code in languages()
         }
 
     def add_to(self, app: FastAPI) -> None:
@@ -170,35 +171,56 @@ class Routes:
         app.get("/metrics", response_class=Response)(self.numbers)
         known: dict[str, Any] = {"response_class": Response}
         app.get("/schema", responses=_of(responses.ServiceSchema, 422), **known)(self.schema)
-        app.get("/messages/{language}", responses=_of(responses.Messages, 404), **known)(
-            self.messages
-        )
+        app.get("/messages/{language}", responses=_of(dict[str, str], 404), **known)(self.messages)
         app.get("/people", responses=_of(responses.PeopleFound, 422), **known)(self.list_people)
         app.get("/people/{row}", responses=_of(responses.PersonFound, 404, 422), **known)(
             self.person
         )
-        self._post(app, "/score", self.score, ScoreBody, responses.Scores)
-        self._post(app, "/explain", self.explain, ExplainBody, responses.Explained)
-        self._post(app, "/ranges", self.ranges, RangesBody, responses.RangesFound)
-        self._post(app, "/relax", self.relax, RelaxBody, responses.Lifts)
-        self._post(app, "/receipts", self.receipt, ReceiptBody, responses.ReceiptMade)
         model = f"/v1/models/{self.settings.name}"
         app.get(model, response_model=responses.ModelStatus)(self.model)
-        self._post(app, f"{model}:predict", self.predict, InstancesBody, responses.Predictions)
-        self._post(
-            app, f"{model}:explain", self.explain_instances, InstancesBody, responses.Explanations
+        score, search, tasks = self.scoring, self.searching, self.tasks
+        self._post(app, "/score", score, tasks.score, ScoreBody, responses.Scores)
+        self._post(app, "/explain", search, tasks.explain, ExplainBody, responses.Explained)
+        self._post(app, "/ranges", search, tasks.ranges, RangesBody, responses.RangesFound)
+        self._post(app, "/relax", search, tasks.relax, RelaxBody, responses.Lifts)
+        self._post(app, "/receipts", search, tasks.receipt, ReceiptBody, responses.ReceiptMade)
+        of_instances = (
+            ("predict", score, tasks.predict, responses.Predictions),
+            ("explain", search, tasks.explain_instances, responses.Explanations),
         )
+        for verb, engine, make, found in of_instances:
+            self._post(app, f"{model}:{verb}", engine, make, InstancesBody, found)
 
     def _post(
-        self, app: FastAPI, path: str, answer: Callable[..., Any], body: Any, found: Any
+        self,
+        app: FastAPI,
+        path: str,
+        engine: Engine,
+        make: Callable[[BodyT], QueuedTask],
+        kind: type[BodyT],
+        found: type[Any],
     ) -> None:
-        """A route that reads a body and needs the engine."""
-        statuses = 408, 413, 415, 422, 429, 502, 503, 504
+        """Add a route whose body makes a task of an engine."""
+
+        async def answer(request: Request) -> Response:
+            check_media(request.headers, JSON)
+            content = await request.body()
+            task = await run_in_threadpool(lambda: make(parse(content, kind)))
+            request.state.n_people = task.size
+            try:
+                result = await answer_of(engine, task, request)
+            finally:
+                self._measure()
+            self.metrics.stopped.inc(result.get("stopped", False))
+            return await run_in_threadpool(lambda: _json(task.reply(result)))
+
         app.post(
             path,
+            name=make.__name__,
+            description=make.__doc__,
             response_class=Response,
-            responses=_of(found, *statuses),
-            openapi_extra=body_of(body, self.tasks.people),
+            responses=_of(found, 408, 413, 415, 422, 429, 502, 503, 504),
+            openapi_extra=body_of(kind, self.tasks.people),
         )(answer)
 
     async def page(self) -> FileResponse:
@@ -256,81 +278,15 @@ class Routes:
             raise RefusalError.of(404, "there is no such person", "absent", "path", "row")
         return _json(people.person(row))
 
-    async def score(self, request: Request) -> Response:
-        """Scores of people, and whether each decision is the desired one."""
-        task = await self._task(request, ScoreBody, self.tasks.score)
-        return _json(await self._answer(self.scoring, task, request))
-
-    async def explain(self, request: Request) -> Response:
-        """What would have given people the desired decision."""
-        task = await self._task(request, ExplainBody, self.tasks.explain)
-        found = await self._answer(self.searching, task, request)
-        self.metrics.stopped.inc(found["stopped"])
-        return await run_in_threadpool(_json, found)
-
-    async def ranges(self, request: Request) -> Response:
-        """Whether rows would be accepted, and which other values would do as well."""
-        task = await self._task(request, RangesBody, self.tasks.ranges)
-        return _json(await self._answer(self.searching, task, request))
-
-    async def relax(self, request: Request) -> Response:
-        """What could be lifted for a person without an answer, the best first."""
-        task = await self._task(request, RelaxBody, self.tasks.relax)
-        return _json(await self._answer(self.searching, task, request))
-
-    async def receipt(self, request: Request) -> Response:
-        """A receipt of an answer that holds, which ``mcce verify`` checks."""
-        task = await self._task(request, ReceiptBody, self.tasks.receipt)
-        return _json(await self._answer(self.searching, task, request))
-
     async def model(self) -> dict[str, Any]:
         """Whether the model is ready, in the form of KServe."""
         return {"name": self.settings.name, "ready": self.searching.is_ready}
 
-    async def predict(self, request: Request) -> Response:
-        """Scores, in the form of KServe."""
-
-        def make(body: InstancesBody) -> Task:
-            return self.tasks.score(ScoreBody(people=self.tasks.people.objects(body.instances)))
-
-        task = await self._task(request, InstancesBody, make)
-        found = await self._answer(self.scoring, task, request)
-        return _json({"predictions": found["scores"]})
-
-    async def explain_instances(self, request: Request) -> Response:
-        """What would have given the desired decision, in the form of KServe."""
-
-        def make(body: InstancesBody) -> Task:
-            people = self.tasks.people.objects(body.instances)
-            return self.tasks.explain(ExplainBody(people=people))
-
-        task = await self._task(request, InstancesBody, make)
-        found = await self._answer(self.searching, task, request)
-        scores = [person["score"] for person in found["people"]]
-        return _json({"predictions": scores, "explanations": found["people"]})
-
-    async def _answer(self, engine: Engine, task: Task, request: Request) -> Any:
-        """The result of a task."""
-        try:
-            return await answer_of(engine, task, request)
-        finally:
-            self._measure()
-
     def _measure(self) -> None:
-        """Note how many wait: gauges of several processes cannot ask for it."""
+        """Note how many wait: gauges of several processes cannot call a function for it."""
         self.metrics.waiting.labels("search").set(self.searching.n_waiting)
         self.metrics.waiting.labels("score").set(self.scoring.n_waiting)
         self.metrics.stuck.set(self.searching.n_stuck + self.scoring.n_stuck)
-
-    async def _task(
-        self, request: Request, kind: type[BodyT], make: Callable[[BodyT], Task]
-    ) -> Task:
-        """The task of a request, checked."""
-        check_media(request.headers, JSON)
-        content = await request.body()
-        task = await run_in_threadpool(lambda: make(parse(content, kind)))
-        request.state.n_people = task.size
-        return task
 
 
 def _json(content: Any) -> Response:
@@ -358,7 +314,7 @@ class JobRoutes:
             responses=refused_with(408, 413, 415, 422, 429, 502, 503),
             openapi_extra={"requestBody": body},
         )(self.begin)
-        app.get("/jobs/{job}", response_model=responses.Job, responses=refused_with(404, 422))(
+        app.get("/jobs/{job}", response_model=JobState, responses=refused_with(404, 422))(
             self.state
         )
         app.get(
@@ -381,9 +337,8 @@ class JobRoutes:
                 raise RefusalError.of(422, "expected a file with a name", "missing", "body", "file")
             given = {name: value for name, value in form.items() if name != "file"}
             options = await run_in_threadpool(self._options, given)
-            job = await run_in_threadpool(
-                self.jobs.add, upload.filename[-200:], upload.file, options
-            )
+            name, content = upload.filename[-200:], upload.file
+            job = await run_in_threadpool(self.jobs.add, name, content, *options)
         finally:
             await form.close()
         return Response(to_json({"id": job}), 202, media_type="application/json")
@@ -412,18 +367,10 @@ class JobRoutes:
             # Older parsers of forms raise errors of their own, which are ValueErrors.
             raise RefusalError.of(422, f"expected {MULTIPART}", "form", "body") from None
 
-    def _options(self, given: dict[str, Any]) -> JobOptions:
+    def _options(self, given: dict[str, Any]) -> tuple[UploadBody, list[Constraint]]:
         fields = {name: value for name, value in given.items() if value != ""}
         for name in ("rules", "n_counterfactuals"):
             if isinstance(fields.get(name), str):
                 fields[name] = parse_json(fields[name].encode(), "body", name)
         body = check_fields(fields, UploadBody)
-        self.tasks.check_options(body.search, body.n_counterfactuals, body.language)
-        return JobOptions(
-            constraints=tuple(one for _, one in self.tasks.read_rules(body.rules)),
-            search=body.search,
-            n_counterfactuals=body.n_counterfactuals,
-            language=body.language,
-            name=body.name,
-            delimiter=body.delimiter,
-        )
+        return body, self.tasks.read_options(body)

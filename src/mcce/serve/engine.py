@@ -33,11 +33,11 @@ class Engine:
 
     def __init__(
         self,
-        limits: EngineLimits | None = None,
+        limits: EngineLimits,
         observe: Callable[[int, int], None] = lambda tasks, people: None,
     ) -> None:
-        self.limits, self._observe = limits or EngineLimits(), observe
-        self._queue: deque[Task] = deque()
+        self.limits, self._observe = limits, observe
+        self._queue: deque[QueuedTask] = deque()
         self._workers: list[Worker] = []
         self._change = threading.Condition()
         self._is_closed = False
@@ -61,7 +61,7 @@ class Engine:
         """Whether a task would be begun: not closed, and not all workers stuck."""
         return not self._is_closed and self.n_stuck < self.limits.threads + self.limits.spare
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: QueuedTask) -> None:
         """Put a task into the queue."""
         with self._change:
             if self._is_closed:
@@ -74,7 +74,7 @@ class Engine:
             self._queue.append(task)
             self._change.notify()
 
-    def leave(self, task: Task) -> None:
+    def leave(self, task: QueuedTask) -> None:
         """Drop a task that nobody waits for any more, and end its work if nobody shares it."""
         with self._change:
             task.is_gone = True
@@ -133,7 +133,7 @@ class Engine:
                 if self._queue or not self._is_closed:
                     self._start_workers()
 
-    def _retry(self, batch: Sequence[Task]) -> None:
+    def _retry(self, batch: Sequence[QueuedTask]) -> None:
         """Put the tasks of a shared batch first in the queue, each alone."""
         for task in reversed(batch if len(batch) > 1 else ()):
             task.is_retried, task.key = True, None
@@ -155,7 +155,7 @@ class Engine:
         with self._change:
             self._workers.remove(worker)
 
-    def _take(self, worker: Worker) -> list[Task]:
+    def _take(self, worker: Worker) -> list[QueuedTask]:
         """The next batch; nothing if the worker is to end."""
         with self._change:
             while not self._has_work() and not self._is_closed and not worker.is_replaced:
@@ -178,7 +178,7 @@ class Engine:
             self._queue.popleft().settle(error=self._busy())
         return bool(self._queue)
 
-    def _in_time(self, task: Task) -> bool:
+    def _in_time(self, task: QueuedTask) -> bool:
         """Whether the work of a task that waited would end before its client is answered."""
         left = task.submitted + self.limits.seconds - time.monotonic()
         return task.is_retried or task.seconds is None or left >= task.seconds
@@ -189,7 +189,7 @@ class Engine:
         refusal.headers["Retry-After"] = str(min(60, max(1, wait)))
         return refusal
 
-    def _answer(self, worker: Worker, batch: Sequence[Task]) -> None:
+    def _answer(self, worker: Worker, batch: Sequence[QueuedTask]) -> None:
         """Compute the results of a batch; if that fails, each of its tasks is tried alone."""
         try:
             with cancellable(self.limits.seconds) as cancellation:
@@ -216,7 +216,7 @@ class Engine:
 
 
 @dataclass(eq=False)
-class Task:
+class QueuedTask:
     """Something to compute for a request."""
 
     work: Callable[[Sequence[Any]], Sequence[Any]]
@@ -226,6 +226,8 @@ class Task:
     seconds: float | None = None
     submitted: float = field(default_factory=time.monotonic)
     future: Future[Any] = field(default_factory=Future, repr=False)
+    # What is answered, of the result.
+    reply: Callable[[Any], Any] = lambda result: result
     is_gone: bool = False
     is_retried: bool = False
 
@@ -247,7 +249,7 @@ class Task:
 class Worker:
     """A thread and what it does."""
 
-    batch: Sequence[Task] = ()
+    batch: Sequence[QueuedTask] = ()
     began: float = math.inf
     cancellation: Cancellation | None = None
     is_replaced: bool = False
@@ -267,13 +269,13 @@ class Worker:
 class EngineLimits:
     """How much an engine takes on."""
 
-    threads: int = 2
-    queue: int = 64
-    batch: int = 64
-    seconds: float = 30.0
+    threads: int
+    queue: int
+    batch: int
+    seconds: float
     spare: int = 8
 
-    def allowed(self, batch: Sequence[Task]) -> float:
+    def allowed(self, batch: Sequence[QueuedTask]) -> float:
         """Seconds after which the worker of a batch is stuck.
 
         Tasks that share a batch get half of the time. The other half is for trying each of them
@@ -291,7 +293,7 @@ def _safe(error: BaseException) -> BaseException:
     return RefusalError.of(502, f"The predictor raised {type(error).__name__}.", "predictor")
 
 
-async def answer_of(engine: Engine, task: Task, request: Request) -> Any:
+async def answer_of(engine: Engine, task: QueuedTask, request: Request) -> Any:
     """The result of a task."""
     engine.submit(task)
     answer = asyncio.wrap_future(task.future)

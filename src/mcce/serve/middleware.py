@@ -61,6 +61,8 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 2.0, 5.0, 10.0, 30.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PACKAGE = Path(__file__).parents[1]
+# How long a body may take to arrive.
+BODY_SECONDS = 20.0
 # Nobody reads the answer.
 GONE = 499
 
@@ -85,7 +87,7 @@ class Guard:
             self._check_origin(scope, headers)
             self._check_token(scope, headers)
             most = self.limits.upload_bytes if scope["path"] == UPLOADS else self.limits.bytes
-            body = LimitedBody(receive, most, self.limits.body_seconds)
+            body = LimitedBody(receive, most)
             body.check_declared(headers)
         except RefusalError as refusal:
             await refusal.response()(scope, receive, send)
@@ -132,9 +134,8 @@ class Guard:
 class LimitedBody:
     """The body of a request, of bounded size and time."""
 
-    def __init__(self, receive: Receive, most: int, seconds: float) -> None:
-        self._receive, self.most = receive, most
-        self.seconds, self.ends = seconds, time.monotonic() + seconds
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive, self.most, self.ends = receive, most, time.monotonic() + BODY_SECONDS
         self.n_bytes, self.is_whole = 0, False
 
     def check_declared(self, headers: Headers) -> None:
@@ -151,7 +152,7 @@ class LimitedBody:
             left = self.ends - time.monotonic()
             message = await asyncio.wait_for(self._receive(), max(0.0, left))
         except TimeoutError:
-            late = f"the body did not arrive within {self.seconds:g} s"
+            late = f"the body did not arrive within {BODY_SECONDS:g} s"
             raise RefusalError.of(408, late, "slow", "body") from None
         self.n_bytes += len(message.get("body", b""))
         self.is_whole = not message.get("more_body", False)
@@ -173,7 +174,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
-            # Files may be kept if the server is asked whether they are the same; answers may not.
+            # Browsers may keep files if they check for newer ones; answers they may not.
             headers["Cache-Control"] = "no-cache" if is_file else "no-store"
         await send(message)
 
@@ -240,7 +241,7 @@ def _drop_dead(folder: Path) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    # Elsewhere there is no signal 0, which asks and does nothing.
+    # Elsewhere there is no signal 0, which does nothing.
     if os.name != "posix":
         return True
     try:

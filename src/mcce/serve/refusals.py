@@ -1,4 +1,4 @@
-"""What a service answers when it cannot do what was asked: a status, and a message for each field.
+"""What a service answers to a request that it refuses: a status, and a message for each field.
 
 Always true: messages quote at most a short part of what came, and nothing of other people.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from starlette.responses import Response
 
@@ -24,10 +23,6 @@ class Problem:
     loc: tuple[str | int, ...]
     msg: str
     type: str = "value"
-
-    def as_json(self) -> dict[str, Any]:
-        """The problem in plain types."""
-        return {"loc": list(self.loc), "msg": self.msg, "type": self.type}
 
 
 class RefusalError(Exception):
@@ -46,7 +41,7 @@ class RefusalError(Exception):
 
     def response(self) -> Response:
         """What is answered."""
-        detail = [problem.as_json() for problem in self.problems[:MAX_PROBLEMS]]
+        detail = [asdict(problem) for problem in self.problems[:MAX_PROBLEMS]]
         content = json.dumps({"detail": detail})
         return Response(content, self.status, self.headers, "application/json")
 
@@ -57,6 +52,6 @@ def refusal_of(error: McceError, *loc: str | int) -> RefusalError:
         kind = type(error.original).__name__ if error.original is not None else None
         message = f"The predictor failed with a {kind}." if kind else str(error)
         return RefusalError.of(502, message, "predictor", *loc)
-    asked = (ConstraintError, ParameterError, SchemaError)
-    status = 422 if isinstance(error, asked) else 500
+    is_request = isinstance(error, (ConstraintError, ParameterError, SchemaError))
+    status = 422 if is_request else 500
     return RefusalError.of(status, str(error), type(error).__name__, *(loc or ("body",)))

@@ -3,7 +3,7 @@
 A cell must be one that training could have held: a number of the type of its column and of a sane
 size, a known level, a date; null only where training has missing values. So a predictor that takes
 the training data takes everybody, and all rows have the same dtypes. An identifier may be new, as
-everybody has one of their own; its levels, each of which is a person, are never told.
+everybody has one of their own; its levels, each of which is a person, are never shown.
 
 Always true: NaN, infinite numbers, repeated keys, half characters and unknown fields are refused.
 """
@@ -39,7 +39,7 @@ from .refusals import MAX_PROBLEMS, Problem, RefusalError
 
 # What a person is depends on the explainer: the description puts it in the place of this.
 PERSON = {"title": "Person", "type": "object"}
-Person = Annotated[dict[str, Any], WithJsonSchema(PERSON)]
+JsonPerson = Annotated[dict[str, Any], WithJsonSchema(PERSON)]
 Rule = Annotated[
     dict[str, Any],
     WithJsonSchema(
@@ -52,12 +52,16 @@ Rule = Annotated[
         }
     ),
 ]
-Rules = Annotated[list[Rule], Field(description="Entries of a rule file.")]
-People = Annotated[list[Person], Field(min_length=1)]
+Rules = Annotated[
+    list[Rule],
+    Field(description="Entries of a rule file.", examples=[[{"max_changes": 1}]]),
+]
+JsonPersonList = Annotated[list[JsonPerson], Field(min_length=1)]
 BodyT = TypeVar("BodyT", bound="Body")
 # Numbers may be so many times as far from training as training is wide.
 FARTHEST = 1_000
 MAX_LEVELS = 1_000
+MAX_RULES = 200
 _EXPECTED = {
     "integer": "a whole number",
     "number": "a number",
@@ -82,92 +86,74 @@ class Body(BaseModel):
     @classmethod
     def example(cls, person: dict[str, Any]) -> dict[str, Any]:
         """A request about a person, for the description."""
-        return {"people": [person]}
+        needed = [name for name, field in cls.model_fields.items() if field.is_required()]
+        lists = ("people", "answers", "instances")
+        return {name: [person] if name in lists else person for name in needed}
 
 
 class ScoreBody(Body):
     """People to score; as rows of one person, with what follows from the changes."""
 
-    people: People
-    person: Person | None = None
+    people: JsonPersonList
+    person: JsonPerson | None = None
 
 
-class ExplainBody(Body):
-    """People to explain, and how."""
+class SearchBody(Body):
+    """How people are explained."""
 
-    people: People
     rules: Rules = []
     search: str | None = None
     n_counterfactuals: Annotated[int, Field(ge=1, le=1000)] | None = None
+    language: str | None = None
+
+
+class ExplainBody(SearchBody):
+    """People to explain, and how."""
+
+    people: JsonPersonList
     seconds: Annotated[float, Field(gt=0, le=3600)] | None = None
     details: bool = False
-    language: str | None = None
 
 
 class RangesBody(Body):
     """Answers of a person, to find their ranges."""
 
-    person: Person
-    answers: People
+    person: JsonPerson
+    answers: JsonPersonList
     rules: Rules = []
-
-    @classmethod
-    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
-        """A request about a person, for the description."""
-        return {"person": person, "answers": [person], "rules": []}
 
 
 class ReceiptBody(Body):
     """A person and the answer that they keep."""
 
-    person: Person
-    answer: Person
+    person: JsonPerson
+    answer: JsonPerson
     rules: Rules = []
-
-    @classmethod
-    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
-        """A request about a person, for the description."""
-        return {"person": person, "answer": person, "rules": []}
 
 
 class RelaxBody(Body):
     """A person without an answer, and the rules."""
 
-    person: Person
+    person: JsonPerson
     rules: Rules = []
-
-    @classmethod
-    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
-        """A request about a person, for the description."""
-        return {"person": person, "rules": [{"max_changes": 1}]}
 
 
 class InstancesBody(Body):
     """People in the form of KServe: objects, or lists of cells in the order of the columns."""
 
-    instances: Annotated[list[Person | list[Any]], Field(min_length=1)]
-
-    @classmethod
-    def example(cls, person: dict[str, Any]) -> dict[str, Any]:
-        """A request about a person, for the description."""
-        return {"instances": [person]}
+    instances: Annotated[list[JsonPerson | list[Any]], Field(min_length=1)]
 
 
-class UploadBody(Body):
+class UploadBody(SearchBody):
     """What goes with an upload."""
 
-    rules: Rules = []
-    search: str | None = None
-    n_counterfactuals: Annotated[int, Field(ge=1, le=1000)] | None = None
-    language: str | None = None
     name: str | None = None
     delimiter: str = ","
 
     @classmethod
     def described(cls) -> dict[str, Any]:
         """The form of an upload, for the description."""
-        texts = ("rules", "search", "n_counterfactuals", "language", "name", "delimiter")
-        fields: dict[str, Any] = {name: {"type": "string"} for name in texts}
+        fields: dict[str, Any] = {name: {"type": "string"} for name in cls.model_fields}
         fields["file"] = {"type": "string", "format": "binary"}
         return {"type": "object", "properties": fields, "required": ["file"]}
 
@@ -270,20 +256,20 @@ class CellKind:
     @classmethod
     def of(cls, feature: Feature, reader: ColumnReader, *, identifier: bool) -> CellKind:
         """What a cell of a feature may be."""
+        dtype, levels, low, high = feature.table.dtype, None, None, None
         if feature.kind == "categorical":
             values = [(plain_value(level), level) for level in plain(feature.known)]
-            if identifier:
-                return cls(_level_type(values), None, None, None, feature.has_missing, reader)
-            levels = {(type(value), value): level for value, level in values}
-            return cls(_level_type(values), levels, None, None, feature.has_missing, reader)
-        dtype = feature.table.dtype
-        if dtype.kind in "mM":
+            name = _level_type(values)
+            if not identifier:
+                levels = {(type(value), value): level for value, level in values}
+        elif dtype.kind in "mM":
             name = "date" if dtype.kind == "M" else "text"
-            return cls(name, None, None, None, feature.has_missing, reader)
-        if types.is_bool_dtype(dtype):
-            return cls("boolean", None, None, None, feature.has_missing, reader)
-        name = "integer" if types.is_integer_dtype(dtype) else "number"
-        return cls(name, None, *_far(feature), feature.has_missing, reader)
+        elif types.is_bool_dtype(dtype):
+            name = "boolean"
+        else:
+            name = "integer" if types.is_integer_dtype(dtype) else "number"
+            low, high = _far(feature)
+        return cls(name, levels, low, high, feature.has_missing, reader)
 
     def read(self, cell: Any) -> Any:
         """What the reader of the column takes for a cell."""

@@ -6,12 +6,15 @@ description shows people as this explainer takes them, with examples.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict
 
+from ..report.receipts import ReceiptContent
+from .refusals import Problem
 from .requests import MAX_LEVELS, PERSON, Body, CellKind, JsonPeople
 
 REFERENCE = {"$ref": "#/components/schemas/Person"}
@@ -96,18 +99,10 @@ class Content(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class FieldProblem(Content):
-    """What is wrong with a field."""
-
-    loc: list[str | int]
-    msg: str
-    type: str
-
-
 class Refused(Content):
     """Why a request is not answered."""
 
-    detail: list[FieldProblem]
+    detail: list[Problem]
 
 
 class Status(Content):
@@ -188,12 +183,6 @@ class ServiceSchema(Content):
     people: int | None
 
 
-class Messages(BaseModel):
-    """Words by key."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 class ListedPerson(Content):
     """A person of the list."""
 
@@ -204,7 +193,7 @@ class ListedPerson(Content):
 
 
 class PeopleFound(Content):
-    """People whose name holds what was asked for."""
+    """People whose name holds the query."""
 
     n_people: int
     n_found: int
@@ -281,24 +270,10 @@ class RangesFound(Content):
     answers: list[AnswerRanges]
 
 
-class ReceiptMade(Content):
+@dataclass(frozen=True)
+class ReceiptMade(ReceiptContent):
     """A receipt, which ``mcce verify`` checks."""
 
-    receipt: int
-    mcce: str
-    made: str
-    seed: int
-    explainer: str
-    predictor: str
-    desired: str
-    rules: list[dict[str, Any]]
-    person: dict[str, Any]
-    answer: dict[str, Any]
-    changes: list[dict[str, Any]]
-    score_before: float
-    score_after: float
-    sparsity: int
-    gower: float
     checksum: str
 
 
@@ -335,13 +310,3 @@ class JobBegun(Content):
     """The name of an upload."""
 
     id: str
-
-
-class Job(Content):
-    """How far an upload is."""
-
-    state: Literal["waiting", "running", "done", "failed"]
-    done: int
-    total: int | None
-    error: str | None
-    files: list[str]

@@ -16,9 +16,8 @@ from ..explainer import MCCE
 from ..kernels import IntArray
 from ..parameters import check_count, check_real
 from ..report.labels import Labels
-from ..report.language import languages
 from ..report.receipts import Origin
-from ..tables.text import plain
+from ..tables.text import short_line
 from .engine import EngineLimits
 
 # The fewest characters of a token.
@@ -26,19 +25,17 @@ MIN_TOKEN = 16
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How much one request may ask for, and how much the service does at a time.
+class ServiceLimits:
+    """How much one request may hold, and how much the service does at a time.
 
     Parameters
     ----------
-    people, answers, rules
-        The most people of a request, the most counterfactuals of each, and the most rules.
+    people, answers
+        The most people of a request, and the most counterfactuals of each.
     seconds
         The longest search of a request; it then ends with what was found.
     bytes, upload_bytes
         The largest body of a request, and of an upload.
-    body_seconds
-        How long a body may take to arrive.
     threads
         Threads that search; one more scores people.
     queue, batch
@@ -53,11 +50,9 @@ class Limits:
 
     people: int = 100
     answers: int = 10
-    rules: int = 200
     seconds: float = 10.0
     bytes: int = 1_000_000
     upload_bytes: int = 64_000_000
-    body_seconds: float = 20.0
     threads: int = 2
     queue: int = 64
     batch: int = 64
@@ -106,7 +101,7 @@ class ServiceSettings:
     people
         People to choose from, if there are some.
     limits
-        How much may be asked for.
+        How much a request may hold, and how much is done at a time.
     token
         A secret that requests must name, of at least 16 characters; None lets everybody in.
     hosts
@@ -129,7 +124,7 @@ class ServiceSettings:
     title: str | None = None
     labels: Mapping[str, Labels] = field(default_factory=lambda: {"en": Labels()})
     people: Directory | None = field(default=None, repr=False)
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
     token: str | None = field(default=None, repr=False)
     hosts: Sequence[str] | None = None
     origin: Origin | None = None
@@ -155,11 +150,6 @@ class ServiceSettings:
         """Code of the language of the page."""
         return next(iter(self.labels))
 
-    @property
-    def languages(self) -> list[str]:
-        """Codes of all languages."""
-        return languages()
-
     def words(self, language: str | None) -> Labels:
         """The words of a language.
 
@@ -177,68 +167,40 @@ class ServiceSettings:
         return self.labels.get(code) or Labels.make({"language": code})
 
 
-@dataclass(frozen=True, eq=False)
 class Directory:
-    """People to choose from."""
-
-    people: Sequence[dict[str, Any]] = field(repr=False)
-    names: Sequence[str] = field(repr=False)
-    scores: Sequence[Any] = field(repr=False)
-    desired: Sequence[bool] = field(repr=False)
-
-    def __len__(self) -> int:
-        return len(self.people)
-
-    def find(self, query: str, offset: int, limit: int) -> dict[str, Any]:
-        """People whose name holds a text, some at a time."""
-        wanted = query.casefold().strip()
-        found = [at for at, name in enumerate(self.names) if wanted in name.casefold()]
-        listed = [
-            {
-                "row": at,
-                "name": self.names[at],
-                "score": self.scores[at],
-                "desired": self.desired[at],
-            }
-            for at in found[offset : offset + limit]
-        ]
-        return {"n_people": len(self), "n_found": len(found), "people": listed}
-
-    def person(self, row: int) -> dict[str, Any]:
-        """A person."""
-        return {"row": row, "name": self.names[row], "person": self.people[row]}
-
-
-class DirectoryMaker:
-    """Makes a directory of people who come block by block."""
+    """People to choose from, who come block by block."""
 
     def __init__(self, explainer: MCCE) -> None:
         self._explainer = explainer
         self._people: list[dict[str, Any]] = []
-        self._names: list[str] = []
-        self._scores: list[Any] = []
-        self._desired: list[bool] = []
+
+    def __len__(self) -> int:
+        return len(self._people)
 
     def add(self, groups: Sequence[tuple[IntArray, pd.DataFrame]], names: Sequence[str]) -> None:
-        """Add a block of people."""
-        first, n_rows = len(self._people), len(names)
-        self._names += [plain(name) for name in names]
-        for listed in (self._people, self._scores, self._desired):
-            listed.extend([None] * n_rows)  # type: ignore[list-item]
+        """Add a block of people: rows by their places in the block, and everybody's name."""
+        listed = [
+            {"row": row, "name": short_line(name)} for row, name in enumerate(names, len(self))
+        ]
+        self._people += listed
         for at, frame in groups:
             scored = self._explainer.decision_.score(self._explainer.schema_.encode(frame).frame)
-            cells = zip(
-                at.tolist(),
-                as_records(frame),
-                scored.score.tolist(),
-                scored.valid.tolist(),
-                strict=True,
-            )
-            for place, person, score, desired in cells:
-                self._people[first + place] = person
-                self._scores[first + place] = plain_value(score)
-                self._desired[first + place] = desired
+            columns = as_records(frame), scored.score.tolist(), scored.valid.tolist()
+            for place, person, score, desired in zip(at.tolist(), *columns, strict=True):
+                cells = {"score": plain_value(score), "desired": desired, "person": person}
+                listed[place].update(cells)
 
-    def made(self) -> Directory:
-        """The directory."""
-        return Directory(self._people, self._names, self._scores, self._desired)
+    def find(self, query: str, offset: int, limit: int) -> dict[str, Any]:
+        """People whose name holds a text, some at a time."""
+        wanted = query.casefold().strip()
+        found = [one for one in self._people if wanted in one["name"].casefold()]
+        shown = [_entries(one, "row", "name", "score", "desired") for one in found[offset:][:limit]]
+        return {"n_people": len(self), "n_found": len(found), "people": shown}
+
+    def person(self, row: int) -> dict[str, Any]:
+        """A person."""
+        return _entries(self._people[row], "row", "name", "person")
+
+
+def _entries(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: record[name] for name in names}

@@ -1,7 +1,7 @@
 """Requests as tasks of the engine: read strictly, then computed together with others like them.
 
-Always true: everything is checked before a task waits; requests in one batch
-ask for the same, so each gets what it would get alone.
+Always true: everything is checked before a task waits; requests in one batch have the same options,
+so each gets what it would get alone.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from typing import Any
@@ -22,19 +23,23 @@ from ..errors import shorten
 from ..explainer import requirements_of
 from ..kernels import check_cancellation
 from ..protocols import Callback
+from ..report.language import languages
 from ..report.receipts import Origin, make_receipt
 from ..runtime.progress import Progress
 from ..version import __version__
 from .answering import Answerer
-from .engine import Task
+from .engine import QueuedTask
 from .refusals import RefusalError
 from .requests import (
+    MAX_RULES,
     ExplainBody,
+    InstancesBody,
     JsonPeople,
     RangesBody,
     ReceiptBody,
     RelaxBody,
     ScoreBody,
+    SearchBody,
     read_rules,
 )
 from .settings import ServiceSettings
@@ -54,8 +59,8 @@ class TaskMaker:
         for labels in self.settings.labels.values():
             labels.check(explainer.schema_, frozen)
 
-    def score(self, body: ScoreBody) -> Task:
-        """Score people; the result is what is answered."""
+    def score(self, body: ScoreBody) -> QueuedTask:
+        """Scores of people, and whether each decision is the desired one."""
         frame = self._read(body.people, "people")
         if body.person is not None:
             return self._score_variants(self._read([body.person], "person"), frame)
@@ -64,9 +69,9 @@ class TaskMaker:
             scores, desired = self.answerer.score(_joined(frames))
             return [{"scores": scores[part], "desired": desired[part]} for part in _parts(frames)]
 
-        return Task(work, frame, len(frame), key="score")
+        return QueuedTask(work, frame, len(frame), key="score")
 
-    def _score_variants(self, person: pd.DataFrame, rows: pd.DataFrame) -> Task:
+    def _score_variants(self, person: pd.DataFrame, rows: pd.DataFrame) -> QueuedTask:
         """Score rows of a person with what follows from their changes."""
 
         def work() -> dict[str, Any]:
@@ -76,11 +81,10 @@ class TaskMaker:
 
         return _alone(work, len(rows))
 
-    def explain(self, body: ExplainBody) -> Task:
-        """Explain people; the result is what is answered."""
+    def explain(self, body: ExplainBody) -> QueuedTask:
+        """What would have given people the desired decision."""
         frame = self._read(body.people, "people")
-        constraints = [constraint for _, constraint in self.read_rules(body.rules)]
-        self.check_options(body.search, body.n_counterfactuals, body.language)
+        constraints = self.read_options(body)
         seconds = min(body.seconds or self.limits.seconds, self.limits.seconds)
         labels = self.settings.words(body.language) if body.details else None
 
@@ -101,10 +105,10 @@ class TaskMaker:
 
         # A budget ends a search for all who share it, so requests with a budget search alone.
         key = None if body.seconds is not None else _key(body)
-        return Task(work, frame, len(frame), key, seconds)
+        return QueuedTask(work, frame, len(frame), key, seconds)
 
-    def ranges(self, body: RangesBody) -> Task:
-        """Find the ranges of answers; the result is what is answered."""
+    def ranges(self, body: RangesBody) -> QueuedTask:
+        """Whether rows would be accepted, and which other values would do as well."""
         person = self._read([body.person], "person")
         answers = self._read(body.answers, "answers", self.limits.answers)
         constraints = [constraint for _, constraint in self.read_rules(body.rules)]
@@ -112,14 +116,14 @@ class TaskMaker:
             lambda: {"answers": self.answerer.ranges(person, answers, constraints)}, len(answers)
         )
 
-    def relax(self, body: RelaxBody) -> Task:
-        """Find what to lift; the result is what is answered."""
+    def relax(self, body: RelaxBody) -> QueuedTask:
+        """What could be lifted for a person without an answer, the best first."""
         person = self._read([body.person], "person")
         rules = self.read_rules(body.rules)
         return _alone(lambda: {"lifts": self.answerer.relax(person, rules)}, 1)
 
-    def receipt(self, body: ReceiptBody) -> Task:
-        """Make a receipt, if the answer holds; the result is what is answered."""
+    def receipt(self, body: ReceiptBody) -> QueuedTask:
+        """A receipt of an answer that holds, which ``mcce verify`` checks."""
         person = self._read([body.person], "person")
         answer = self._read([body.answer], "answer")
         self.read_rules(body.rules)
@@ -138,6 +142,21 @@ class TaskMaker:
             )
 
         return _alone(work, 1)
+
+    def predict(self, body: InstancesBody) -> QueuedTask:
+        """Scores, in the form of KServe."""
+        task = self.score(ScoreBody(people=self.people.objects(body.instances)))
+        return replace(task, reply=lambda found: {"predictions": found["scores"]})
+
+    def explain_instances(self, body: InstancesBody) -> QueuedTask:
+        """What would have given the desired decision, in the form of KServe."""
+
+        def reply(found: dict[str, Any]) -> dict[str, Any]:
+            scores = [person["score"] for person in found["people"]]
+            return {"predictions": scores, "explanations": found["people"]}
+
+        task = self.explain(ExplainBody(people=self.people.objects(body.instances)))
+        return replace(task, reply=reply)
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -159,27 +178,25 @@ class TaskMaker:
 
     def read_rules(self, entries: Sequence[Any]) -> list[tuple[int, Constraint]]:
         """The constraints of a request, each with the position of its rule."""
-        if len(entries) > self.limits.rules:
-            message = f"expected at most {self.limits.rules}, got {len(entries)}"
+        if len(entries) > MAX_RULES:
+            message = f"expected at most {MAX_RULES}, got {len(entries)}"
             raise RefusalError.of(422, message, "too_many", "body", "rules")
         explainer = self.answerer.explainer
         return read_rules(entries, explainer.constraints, explainer.schema_)
 
-    def check_options(
-        self, search: str | None, n_counterfactuals: int | None, language: str | None
-    ) -> None:
-        """Raise for a search, number of answers or language that there is not."""
-        for field, value, choices in (
-            ("search", search, self.answerer.searches),
-            ("language", language, self.settings.languages),
-        ):
+    def read_options(self, body: SearchBody) -> list[Constraint]:
+        """The constraints of a request; raises for another option that there is not."""
+        constraints = [constraint for _, constraint in self.read_rules(body.rules)]
+        for field, choices in (("search", self.answerer.searches), ("language", languages())):
+            value = getattr(body, field)
             if value is not None and value not in choices:
                 message = f"expected one of {list(choices)}, got {shorten(value)}"
                 raise RefusalError.of(422, message, "choice", "body", field)
-        most = self.limits.answers
-        if n_counterfactuals is not None and n_counterfactuals > most:
-            message = f"expected at most {most}, got {shorten(n_counterfactuals)}"
+        most, given = self.limits.answers, body.n_counterfactuals
+        if given is not None and given > most:
+            message = f"expected at most {most}, got {shorten(given)}"
             raise RefusalError.of(422, message, "too_many", "body", "n_counterfactuals")
+        return constraints
 
 
 def to_json(content: Any) -> bytes:
@@ -198,16 +215,16 @@ def _stop_after(seconds: float) -> Callback:
     return stop
 
 
-def _alone(work: Callable[[], Any], size: int) -> Task:
+def _alone(work: Callable[[], Any], size: int) -> QueuedTask:
     """A task that shares its work with nobody."""
-    return Task(lambda given: [work()], None, size)
+    return QueuedTask(lambda given: [work()], None, size)
 
 
 def _key(body: ExplainBody) -> tuple[Any, ...]:
     """What those who share a search have in common; words matter only in details."""
     language = body.language if body.details else None
-    asked = body.search, body.n_counterfactuals, body.details, language
-    return ("explain", *asked, json.dumps(body.rules, sort_keys=True))
+    options = body.search, body.n_counterfactuals, body.details, language
+    return ("explain", *options, json.dumps(body.rules, sort_keys=True))
 
 
 def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import pandas as pd
 
@@ -33,6 +33,7 @@ from ..errors import McceError, MissingExtraError, ParameterError, ReadError, sh
 from ..files.answer_tables import Layout, stream_tables
 from ..files.people import PeopleReader
 from ..files.sources import (
+    Format,
     Source,
     check_delimiter,
     estimate_rows,
@@ -44,8 +45,9 @@ from ..kernels import CancelledError, ExpiredError, IntArray, check_cancellation
 from ..report.html.report_page import ReportOptions, write_page
 from ..runtime.replacing import replacing
 from .answering import Answerer
-from .engine import Engine, EngineLimits, Task
+from .engine import Engine, EngineLimits, QueuedTask
 from .refusals import RefusalError, refusal_of
+from .requests import UploadBody
 from .settings import ServiceSettings
 
 JOB_ID = re.compile(r"[A-Za-z0-9_-]{22}")
@@ -61,7 +63,8 @@ BLOCK = 200
 # People whom the report shows one by one.
 MOST_SHOWN = 500
 PREFIX = "mcce_"
-Show = Callable[[int, int | None], None]
+# Takes how many people are done, about how many there are, and how many more are done by now.
+Show = Callable[[int, int | None, int], None]
 Results = list[tuple[IntArray, Counterfactuals[pd.DataFrame]]]
 
 
@@ -69,7 +72,7 @@ Results = list[tuple[IntArray, Counterfactuals[pd.DataFrame]]]
 class JobState:
     """How far a job is."""
 
-    state: str = "waiting"
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
     done: int = 0
     total: int | None = None
     error: str | None = None
@@ -91,11 +94,13 @@ class Jobs:
             self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         seconds = self.limits.job_seconds
         # Those of this process that are not done, and when they were begun.
-        self._tasks: dict[str, Task] = {}
+        self._tasks: dict[str, QueuedTask] = {}
         self._begun: dict[str, float] = {}
         self.engine = Engine(EngineLimits(1, self.limits.jobs, 1, seconds, spare=1))
 
-    def add(self, name: str, stream: BinaryIO, options: JobOptions) -> str:
+    def add(
+        self, name: str, stream: BinaryIO, options: UploadBody, constraints: Sequence[Constraint]
+    ) -> str:
         """Begin a job."""
         format_ = _format(name)
         self.tend()
@@ -107,13 +112,14 @@ class Jobs:
         folder = self.folder / job
         folder.mkdir(mode=0o700)
         path = folder / f"{UPLOAD}.{format_}"
-        run = partial(self._run, folder, path, name, options)
-        task = Task(lambda given: [run()], None)
+        upload = Upload(str(path), self.answerer, self.settings, options, constraints)
+        run = partial(self._run, upload, name)
+        task = QueuedTask(lambda given: [run()], None)
         try:
             with path.open("xb") as file:
                 shutil.copyfileobj(stream, file)
-            with _about(path, name):
-                check_upload(str(path), self.answerer, options, self.limits.upload_bytes)
+            with _errors_as_refusals(path, name):
+                upload.check()
             self._write(folder, JobState())
             self.engine.submit(task)
         except BaseException:
@@ -182,24 +188,25 @@ class Jobs:
             raise _absent()
         return folder
 
-    def _run(self, folder: Path, path: Path, name: str, options: JobOptions) -> None:
+    def _run(self, upload: Upload, name: str) -> None:
         """Answer the people of a file, and say how far it is."""
-        state, written = JobState("running"), 0.0
+        state, written, path = JobState("running"), 0.0, Path(upload.path)
+        folder = path.parent
         self._begun[folder.name] = time.monotonic()
 
-        def show(done: int, total: int | None) -> None:
+        def show(done: int, total: int | None, n_more: int) -> None:
             nonlocal state, written
             if not folder.exists():
                 raise RemovedError
-            state = replace(state, done=done, total=total)
+            state = replace(state, done=done + n_more, total=total)
             if time.monotonic() - written > PERIOD:
                 self._write(folder, state)
                 written = time.monotonic()
 
         try:
             self._write(folder, state)
-            with _about(path, name):
-                files = run_job(self.answerer, self.settings, str(path), options, show)
+            with _errors_as_refusals(path, name):
+                files = upload.run(show)
             state = replace(state, state="done", files=files, total=state.done)
         except RemovedError:
             return
@@ -245,7 +252,7 @@ def _last_change(folder: Path) -> float:
 
 
 @contextmanager
-def _about(path: Path, name: str) -> Iterator[None]:
+def _errors_as_refusals(path: Path, name: str) -> Iterator[None]:
     """Turn errors about an upload into refusals that call the file by its own name."""
     try:
         yield
@@ -276,88 +283,117 @@ def _absent() -> RefusalError:
     return RefusalError.of(404, "there is no such job or file", "absent", "path")
 
 
-@dataclass(frozen=True)
-class JobOptions:
-    """How the people of an upload are answered."""
-
-    constraints: Sequence[Constraint] = field(default_factory=tuple)
-    search: str | None = None
-    n_counterfactuals: int | None = None
-    language: str | None = None
-    name: str | None = None
-    delimiter: str = ","
-
-
-def check_upload(path: str, answerer: Answerer, options: JobOptions, most: int) -> None:
-    """Raise if a file is no table of people with the columns of the explainer."""
-    check_delimiter(options.delimiter)
-    with _open(path, answerer, options):
-        pass
-    if path.endswith(".parquet"):
-        import pyarrow.parquet as pq
-
-        found = pq.read_metadata(path)
-        size = sum(found.row_group(at).total_byte_size for at in range(found.num_row_groups))
-        if size > most:
-            raise ParameterError(
-                f"The file {path!r} has {size} bytes once it is uncompressed, expected at most "
-                f"{most}. Upload it in parts."
-            )
-
-
-def run_job(
-    answerer: Answerer, settings: ServiceSettings, path: str, options: JobOptions, show: Show
-) -> list[str]:
-    """Answer the people of a file."""
-    answered = _answer_all(answerer, settings.limits.job_people, path, options, show)
-    report = ReportOptions(
-        labels=settings.words(options.language),
-        constraints=list(options.constraints),
-        n_answers=options.n_counterfactuals or ReportOptions.n_answers,
-        max_people=MOST_SHOWN,
-        names=answered.names if options.name else None,
-        title=settings.title,
-        callback=lambda n_shown: check_cancellation(),
-    )
-    folder = Path(path).parent
-    made = _write_tables(folder, answered.tables)
-    return made + _write_report(answerer, answered.results, folder, report)
-
-
 @dataclass(frozen=True, eq=False)
-class _Answered:
-    """The people of an upload: tables of answers, results by position, and names."""
+class Upload:
+    """A file of people, and how they are answered."""
 
-    tables: list[pd.DataFrame] = field(default_factory=list)
-    results: Results = field(default_factory=list)
-    names: list[Any] = field(default_factory=list)
+    path: str
+    answerer: Answerer
+    settings: ServiceSettings
+    options: UploadBody
+    constraints: Sequence[Constraint]
 
+    def check(self) -> None:
+        """Raise if the file is no table of people with the columns of the explainer."""
+        check_delimiter(self.options.delimiter)
+        with self._open():
+            pass
+        if self.path.endswith(".parquet"):
+            import pyarrow.parquet as pq
 
-def _answer_all(
-    answerer: Answerer, most: int, path: str, options: JobOptions, show: Show
-) -> _Answered:
-    """Answer everybody, block by block."""
-    total, answered = estimate_rows(path, find_format(path)), _Answered()
-    with _open(path, answerer, options) as (source, reader):
-        nobody = _explain(answerer, reader.empty(), options, lambda n_done: None)
-        layout = Layout.plan(reader, nobody, _prefix(reader, nobody))
-        for block in iterate(path, source, reader.columns, BLOCK):
-            if block.first + block.n_rows > most:
+            found, most = pq.read_metadata(self.path), self.settings.limits.upload_bytes
+            size = sum(found.row_group(at).total_byte_size for at in range(found.num_row_groups))
+            if size > most:
                 raise ParameterError(
-                    f"An upload may hold at most {most:,} people, and this one has more. Answer "
-                    "them with mcce explain."
+                    f"The file {self.path!r} has {size} bytes once it is uncompressed, expected at "
+                    f"most {most}. Upload it in parts."
                 )
-            people, done = reader.read(block), block.first
-            results: Results = []
-            for at, rows in people.groups:
-                begun = partial(_show_more, show, done, total)
-                results.append((at, _explain(answerer, rows, options, begun)))
-                done += len(rows)
-            show(done, total)
-            answered.tables.append(layout.table(people, results))
-            answered.results.extend((block.first + at, result) for at, result in results)
-            answered.names.extend(cell for cells in people.kept.values() for cell in cells)
-    return answered
+
+    def run(self, show: Show) -> list[str]:
+        """Answer everybody, block by block; gives the names of the files that are made."""
+        most, total = self.settings.limits.job_people, estimate_rows(self.path, self._format)
+        tables: list[pd.DataFrame] = []
+        results: Results = []
+        names: list[Any] = []
+        with self._open() as (source, reader):
+            nobody = self._explain(reader.empty(), lambda n_more: None)
+            layout = Layout.plan(reader, nobody, _prefix(reader, nobody))
+            for block in iterate(self.path, source, reader.columns, BLOCK):
+                if block.first + block.n_rows > most:
+                    raise ParameterError(
+                        f"An upload may hold at most {most:,} people, and this one has more. "
+                        "Answer them with mcce explain."
+                    )
+                people, done = reader.read(block), block.first
+                answered: Results = []
+                for at, rows in people.groups:
+                    answered.append((at, self._explain(rows, partial(show, done, total))))
+                    done += len(rows)
+                show(done, total, 0)
+                tables.append(layout.table(people, answered))
+                results.extend((block.first + at, result) for at, result in answered)
+                names.extend(cell for cells in people.kept.values() for cell in cells)
+        if not tables:
+            raise ParameterError("The file has no people.")
+        made = self._write_tables(pd.concat(tables, ignore_index=True))
+        return made + self._write_report(results, names if self.options.name else None)
+
+    @property
+    def _format(self) -> Format:
+        return find_format(self.path)
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[Source, PeopleReader]]:
+        """The table in the file, and how people in it are read."""
+        schema, options = self.answerer.explainer.schema_, self.options
+        with open_source(self.path, self._format, options.delimiter) as source:
+            keep = [options.name] if options.name else []
+            yield source, PeopleReader.plan(self.path, source, schema, keep=keep)
+
+    def _explain(
+        self, rows: pd.DataFrame, show: Callable[[int], None]
+    ) -> Counterfactuals[pd.DataFrame]:
+        """The answers to some people, with progress."""
+
+        def callback(progress: Any) -> None:
+            check_cancellation()
+            show(len(rows) - progress.n_factuals + progress.n_settled)
+
+        return self.answerer.explain(
+            rows,
+            self.constraints,
+            search=self.options.search,
+            n_counterfactuals=self.options.n_counterfactuals,
+            callback=callback,
+        )
+
+    def _write_tables(self, table: pd.DataFrame) -> list[str]:
+        """Write the answers in all formats that can be written here."""
+        made = []
+        for path in (Path(self.path).with_name(name) for name in TABLES):
+            try:
+                with path.open("xb") as stream:
+                    stream_tables([table], find_format(path.name), stream)
+                made.append(path.name)
+            except ImportError:
+                path.unlink(missing_ok=True)
+        return made
+
+    def _write_report(self, results: Results, names: list[Any] | None) -> list[str]:
+        options = ReportOptions(
+            labels=self.settings.words(self.options.language),
+            constraints=list(self.constraints),
+            n_answers=self.options.n_counterfactuals or ReportOptions.n_answers,
+            max_people=MOST_SHOWN,
+            names=names,
+            title=self.settings.title,
+            callback=lambda n_shown: check_cancellation(),
+        )
+        try:
+            write_page(self.answerer.explainer, results, Path(self.path).with_name(REPORT), options)
+        except MissingExtraError:
+            return []
+        return [REPORT]
 
 
 def _prefix(reader: PeopleReader, nobody: Counterfactuals[pd.DataFrame]) -> str:
@@ -367,60 +403,3 @@ def _prefix(reader: PeopleReader, nobody: Counterfactuals[pd.DataFrame]) -> str:
     except ParameterError:
         return PREFIX
     return ""
-
-
-def _show_more(show: Show, before: int, total: int | None, n_done: int) -> None:
-    show(before + n_done, total)
-
-
-@contextmanager
-def _open(
-    path: str, answerer: Answerer, options: JobOptions
-) -> Iterator[tuple[Source, PeopleReader]]:
-    """The table in an upload, and how people in it are read."""
-    with open_source(path, find_format(path), options.delimiter) as source:
-        keep = [options.name] if options.name else []
-        yield source, PeopleReader.plan(path, source, answerer.explainer.schema_, keep=keep)
-
-
-def _explain(
-    answerer: Answerer, rows: pd.DataFrame, options: JobOptions, show: Callable[[int], None]
-) -> Counterfactuals[pd.DataFrame]:
-    """The answers to some people, with progress."""
-
-    def callback(progress: Any) -> None:
-        check_cancellation()
-        show(len(rows) - progress.n_factuals + progress.n_settled)
-
-    return answerer.explain(
-        rows,
-        options.constraints,
-        search=options.search,
-        n_counterfactuals=options.n_counterfactuals,
-        callback=callback,
-    )
-
-
-def _write_tables(folder: Path, tables: Sequence[pd.DataFrame]) -> list[str]:
-    """Write the answers in all formats that can be written here."""
-    if not tables:
-        raise ParameterError("The file has no people.")
-    table, made = pd.concat(tables, ignore_index=True), []
-    for name in TABLES:
-        try:
-            with (folder / name).open("xb") as stream:
-                stream_tables([table], find_format(name), stream)
-            made.append(name)
-        except ImportError:
-            (folder / name).unlink(missing_ok=True)
-    return made
-
-
-def _write_report(
-    answerer: Answerer, results: Results, folder: Path, options: ReportOptions
-) -> list[str]:
-    try:
-        write_page(answerer.explainer, results, folder / REPORT, options)
-    except MissingExtraError:
-        return []
-    return [REPORT]

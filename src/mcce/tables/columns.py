@@ -264,6 +264,12 @@ def plain(series: pd.Series[Any]) -> np.ndarray:
     return series.array.to_numpy(dtype=object)
 
 
+def plain_cells(series: pd.Series[Any]) -> list[Any]:
+    """The same as a list, in which missing cells are None."""
+    pairs = zip(plain(series), is_missing(series), strict=True)
+    return [None if missing else cell for cell, missing in pairs]
+
+
 def differ(old: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
     """Whether cells of two columns differ; two missing cells are equal."""
     differ = is_missing(old) != is_missing(new)

@@ -16,14 +16,14 @@ _UNSAFE = re.compile(
 _SPACES = re.compile(" {2,}")
 
 
-def plain(value: object, limit: int = MAX_VALUE) -> str:
+def short_line(value: object, limit: int = MAX_VALUE) -> str:
     r"""A value from data as one line of bounded length.
 
     Examples
     --------
-    >>> plain("a\nb\x00c")
+    >>> short_line("a\nb\x00c")
     'a b c'
-    >>> plain("abcdefghij" * 1000, limit=11)
+    >>> short_line("abcdefghij" * 1000, limit=11)
     'abcdefg…hij'
     """
     text = str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -49,3 +50,27 @@ def demand(fulfilled: bool, check: str, expected: str, got: Any) -> None:
     """Raise an AssertionError that says what was checked, what it must be and what came."""
     if not fulfilled:
         raise AssertionError(f"{check}: expected {expected}, got {got}.")
+
+
+class Case:
+    """An object and what it is tried on; each method that starts with ``check_`` is a check."""
+
+    def run(self) -> None:
+        """Run all checks, in the order in which they are written."""
+        for name in vars(type(self)):
+            if name.startswith("check_"):
+                getattr(self, name)()
+
+
+def demand_itself(fitted: Any, blank: Any, what: str) -> None:
+    """Raise unless ``fit`` returned the object itself."""
+    same = fitted is blank
+    demand(same, f"fit returns the {what} itself", "the same object", repr(fitted))
+
+
+def pickled(fitted: Any, check: str) -> Any:
+    """A copy that went through pickle."""
+    try:
+        return pickle.loads(pickle.dumps(fitted))
+    except Exception as error:
+        raise AssertionError(f"{check}: expected a copy, got {error!r}.") from error

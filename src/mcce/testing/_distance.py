@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
@@ -14,7 +11,7 @@ from ..errors import ParameterError
 from ..kernels import FloatArray, IntArray
 from ..protocols import Distance
 from ..tables.schema import EncodedRows, Schema
-from ._cases import DESIRED, IMMUTABLE, demand, make_frame, score
+from ._cases import DESIRED, IMMUTABLE, Case, demand, demand_itself, make_frame, pickled, score
 
 N_PEOPLE, N_DRAWS = 12, 8
 
@@ -42,12 +39,10 @@ def check_distance(distance: Distance) -> None:
     >>> from mcce import Gower
     >>> check_distance(Gower())
     """
-    case = _DistanceCase(distance)
-    for check in CHECKS:
-        check(case)
+    _DistanceCase(distance).run()
 
 
-class _DistanceCase:
+class _DistanceCase(Case):
     """A fitted distance, and rows for it to compare."""
 
     def __init__(self, distance: Distance) -> None:
@@ -82,90 +77,60 @@ class _DistanceCase:
         """Distances of all draws of everybody."""
         return self.distances(np.arange(N_PEOPLE), np.arange(N_DRAWS))
 
+    def check_fit_returns_the_distance(self) -> None:
+        demand_itself(self.fitted, self.blank, "distance")
 
-def _fit_returns_the_distance(case: _DistanceCase) -> None:
-    demand(
-        case.fitted is case.blank,
-        "fit returns the distance itself",
-        "the same object",
-        repr(case.fitted),
-    )
+    def check_values_are_distances(self) -> None:
+        check, values = "The distance of each candidate to its person", self.everything()
+        shape = N_PEOPLE, N_DRAWS
+        demand(values.shape == shape, check, f"an array of shape {shape}", f"shape {values.shape}")
+        demand(values.dtype == np.float64, check, "float64", f"dtype {values.dtype}")
+        demand(not np.isnan(values).any(), check, "no NaN", f"{int(np.isnan(values).sum())} NaN")
+        demand(bool((values >= 0).all()), check, "nothing below 0", f"{values.min()!r}")
 
+    def check_equal_rows_are_at_distance_zero(self) -> None:
+        own = pair_rows(self.factuals, np.arange(N_PEOPLE), self.factuals.frame, 1)
+        values = np.asarray(self.fitted(own))
+        check = "The distance of a candidate that equals its person"
+        demand(bool((values == 0).all()), check, "0 for everybody", f"{values.ravel().tolist()!r}")
 
-def _values_are_distances(case: _DistanceCase) -> None:
-    check, values = "The distance of each candidate to its person", case.everything()
-    shape = N_PEOPLE, N_DRAWS
-    demand(values.shape == shape, check, f"an array of shape {shape}", f"shape {values.shape}")
-    demand(values.dtype == np.float64, check, "float64", f"dtype {values.dtype}")
-    demand(not np.isnan(values).any(), check, "no NaN", f"{int(np.isnan(values).sum())} NaN")
-    demand(bool((values >= 0).all()), check, "nothing below 0", f"{values.min()!r}")
+    def check_repeated_calls_agree(self) -> None:
+        self.demand_equal("Distances of a second call", self.everything())
 
+    def check_other_people_change_nothing(self) -> None:
+        alone = [
+            self.distances(np.array([person]), np.arange(N_DRAWS)) for person in range(N_PEOPLE)
+        ]
+        self.demand_equal("A person's distances without other people", np.concatenate(alone))
 
-def _equal_rows_are_at_distance_zero(case: _DistanceCase) -> None:
-    own = pair_rows(case.factuals, np.arange(N_PEOPLE), case.factuals.frame, 1)
-    values = np.asarray(case.fitted(own))
-    check = "The distance of a candidate that equals its person"
-    demand(bool((values == 0).all()), check, "0 for everybody", f"{values.ravel().tolist()!r}")
+    def check_the_order_of_people_changes_nothing(self) -> None:
+        order = np.arange(N_PEOPLE)[::-1].copy()
+        backwards = self.distances(order, np.arange(N_DRAWS))
+        self.demand_equal("Distances with the people in another order", backwards[order])
 
+    def check_other_candidates_change_nothing(self) -> None:
+        people = np.arange(N_PEOPLE)
+        single = [self.distances(people, np.array([draw])) for draw in range(N_DRAWS)]
+        self.demand_equal("A candidate's distance without others", np.concatenate(single, axis=1))
 
-def _other_people_change_nothing(case: _DistanceCase) -> None:
-    alone = [case.distances(np.array([person]), np.arange(N_DRAWS)) for person in range(N_PEOPLE)]
-    _demand_equal("A person's distances without other people", np.concatenate(alone), case)
+    def check_candidates_stay_as_they_are(self) -> None:
+        block = self.pair(np.arange(N_PEOPLE), np.arange(N_DRAWS))
+        codes, frame = block.comparison.codes.copy(), self.factuals.frame.copy()
+        self.fitted(block)
+        same = np.array_equal(codes, block.comparison.codes)
+        try:
+            pd.testing.assert_frame_equal(frame, self.factuals.frame)
+        except AssertionError:
+            same = False
+        demand(same, "Calling the distance", "candidates that stay as they are", "changed ones")
 
+    def check_it_can_be_pickled(self) -> None:
+        check = "Pickling the fitted distance"
+        copy = pickled(self.fitted, check)
+        got = np.asarray(copy(self.pair(np.arange(N_PEOPLE), np.arange(N_DRAWS))))
+        self.demand_equal(check, got)
 
-def _the_order_of_people_changes_nothing(case: _DistanceCase) -> None:
-    order = np.arange(N_PEOPLE)[::-1].copy()
-    backwards = case.distances(order, np.arange(N_DRAWS))
-    _demand_equal("Distances with the people in another order", backwards[order], case)
-
-
-def _other_candidates_change_nothing(case: _DistanceCase) -> None:
-    people = np.arange(N_PEOPLE)
-    single = [case.distances(people, np.array([draw])) for draw in range(N_DRAWS)]
-    _demand_equal("A candidate's distance without others", np.concatenate(single, axis=1), case)
-
-
-def _repeated_calls_agree(case: _DistanceCase) -> None:
-    _demand_equal("Distances of a second call", case.everything(), case)
-
-
-def _candidates_stay_as_they_are(case: _DistanceCase) -> None:
-    block = case.pair(np.arange(N_PEOPLE), np.arange(N_DRAWS))
-    codes, frame = block.comparison.codes.copy(), case.factuals.frame.copy()
-    case.fitted(block)
-    same = np.array_equal(codes, block.comparison.codes)
-    try:
-        pd.testing.assert_frame_equal(frame, case.factuals.frame)
-    except AssertionError:
-        same = False
-    demand(same, "Calling the distance", "candidates that stay as they are", "changed ones")
-
-
-def _it_can_be_pickled(case: _DistanceCase) -> None:
-    check = "Pickling the fitted distance"
-    expected = case.everything()
-    try:
-        copy = pickle.loads(pickle.dumps(case.fitted))
-    except Exception as error:
-        raise AssertionError(f"{check}: expected a copy, got {error!r}.") from error
-    got = np.asarray(copy(case.pair(np.arange(N_PEOPLE), np.arange(N_DRAWS))))
-    demand(np.array_equal(got, expected), check, "the same distances", "other distances")
-
-
-def _demand_equal(check: str, values: FloatArray, case: _DistanceCase) -> None:
-    expected = case.everything()
-    n_other = int((values != expected).sum())
-    demand(not n_other, check, "the same numbers", f"{n_other} of {expected.size} other ones")
-
-
-CHECKS: tuple[Callable[[_DistanceCase], None], ...] = (
-    _fit_returns_the_distance,
-    _values_are_distances,
-    _equal_rows_are_at_distance_zero,
-    _repeated_calls_agree,
-    _other_people_change_nothing,
-    _the_order_of_people_changes_nothing,
-    _other_candidates_change_nothing,
-    _candidates_stay_as_they_are,
-    _it_can_be_pickled,
-)
+    def demand_equal(self, check: str, values: FloatArray) -> None:
+        expected = self.everything()
+        n_other = int((values != expected).sum())
+        demand(not n_other, check, "the same numbers", f"{n_other} of {expected.size} other ones")

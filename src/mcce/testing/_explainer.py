@@ -14,7 +14,16 @@ from ..counterfactuals import ALREADY, ANSWERED, UNANSWERED, Counterfactuals
 from ..errors import McceWarning
 from ..protocols import Explainer
 from ..tables.columns import differ
-from ._cases import DESIRED, IMMUTABLE, demand, make_frame, score, score_nothing
+from ._cases import (
+    DESIRED,
+    IMMUTABLE,
+    Case,
+    demand,
+    demand_itself,
+    make_frame,
+    score,
+    score_nothing,
+)
 
 N_PEOPLE = 30
 MakeExplainer = Callable[..., Explainer]
@@ -49,12 +58,10 @@ def check_explainer(make_explainer: MakeExplainer) -> None:
     ...     return MCCE(predictor, desired, immutable=immutable, n_samples=100, random_state=0)
     >>> check_explainer(make_explainer)
     """
-    case = _ExplainerCase(make_explainer)
-    for check in CHECKS:
-        check(case)
+    _ExplainerCase(make_explainer).run()
 
 
-class _ExplainerCase:
+class _ExplainerCase(Case):
     """A fitted explainer, and what it says of some people."""
 
     def __init__(self, make_explainer: MakeExplainer) -> None:
@@ -71,6 +78,125 @@ class _ExplainerCase:
         """A new, unfitted explainer."""
         return self.make(predictor, DESIRED, list(IMMUTABLE))
 
+    def check_fit_returns_the_explainer(self) -> None:
+        demand_itself(self.fitted, self.explainer, "explainer")
+
+    def check_explain_returns_counterfactuals(self) -> None:
+        got = type(self.result).__name__
+        demand(isinstance(self.result, Counterfactuals), "explain", "a Counterfactuals", f"a {got}")
+
+    def check_data_stay_as_they_are(self) -> None:
+        for name, now, before in zip(
+            ("training data", "people"), (self.training, self.people), self.kept, strict=True
+        ):
+            try:
+                pd.testing.assert_frame_equal(now, before)
+            except AssertionError as error:
+                raise AssertionError(
+                    f"Fitting and explaining: expected unchanged {name}, got {error}"
+                ) from error
+
+    def check_everybody_is_accounted_for(self) -> None:
+        people, check = self.result.people, "The table people"
+        demand(
+            people.index.tolist() == self.people.index.tolist(),
+            check,
+            "one row per person in the order they came, with their labels",
+            f"{people.index.tolist()!r}",
+        )
+        desired = _is_desired(self.people)
+        n_answers = np.bincount(self.result.owner, minlength=len(people))
+        expected = np.where(
+            desired, ALREADY, np.where(n_answers > 0, ANSWERED, UNANSWERED)
+        ).tolist()
+        got = people["status"].tolist()
+        demand(got == expected, f"{check}, status", f"{expected!r}", f"{got!r}")
+        silent = people.index[(people["status"] == UNANSWERED) & (people["reason"] == "")].tolist()
+        demand(not silent, f"{check}, reason", "a reason for everybody without an answer", silent)
+
+    def check_somebody_is_answered(self) -> None:
+        answered = int((self.result.people["status"] == ANSWERED).sum())
+        check = "Counterfactuals for people who could have one"
+        demand(answered > 0, check, "at least one person with an answer", "nobody")
+
+    def check_columns_dtypes_and_labels_are_those_of_the_people(self) -> None:
+        frame, people, check = self.result.frame, self.people, "The frame of counterfactuals"
+        names = list(people.columns)
+        demand(list(frame.columns) == names, check, f"the columns {names!r}", list(frame.columns))
+        other = {n: str(frame[n].dtype) for n in names if frame[n].dtype != people[n].dtype}
+        demand(not other, check, "the dtypes of the people", f"{other!r}")
+        labels = people.index[self.result.owner].tolist()
+        got = frame.index.get_level_values("factual").tolist()
+        demand(got == labels, check, "the labels of the people by owner", f"{got!r}")
+
+    def check_immutable_features_stay(self) -> None:
+        before = self.people.iloc[self.result.owner]
+        for name in IMMUTABLE:
+            changed = int(differ(before[name], self.result.frame[name]).sum())
+            demand(
+                not changed,
+                f"The immutable feature {name!r}",
+                "the person's own value in every counterfactual",
+                f"{changed} other values",
+            )
+
+    def check_counterfactuals_are_valid(self) -> None:
+        valid = _is_desired(self.result.frame)
+        refused = self.result.frame.index[~valid].tolist()
+        demand(
+            not refused,
+            "A fresh call of the predictor on the counterfactuals",
+            "every one decided as desired",
+            f"{len(refused)} that are not, first {refused[:1]!r}",
+        )
+
+    def check_other_people_change_nothing(self) -> None:
+        half = self.people.iloc[::2]
+        self.demand_same(explain(self.explainer, half), "Explaining only some of the people")
+
+    def check_the_order_of_people_changes_nothing(self) -> None:
+        backwards = explain(self.explainer, self.people.iloc[::-1])
+        self.demand_same(backwards, "Explaining the people in another order")
+
+    def check_a_second_fit_gives_the_same(self) -> None:
+        again = self.new().fit(self.training).fit(self.training)
+        self.demand_same(explain(again, self.people), "Fitting a second time")
+
+    def check_a_clone_gives_the_same(self) -> None:
+        if not hasattr(self.explainer, "get_params"):
+            return
+        check = "Cloning"
+        try:
+            copy = clone(self.explainer)
+        except Exception as error:
+            raise AssertionError(f"{check}: expected an unfitted copy, got {error!r}.") from error
+        self.demand_same(explain(copy.fit(self.training), self.people), check)
+
+    def check_a_predictor_that_never_agrees_gives_reasons(self) -> None:
+        check = "A predictor that never decides as desired"
+        try:
+            result = explain(self.new(score_nothing).fit(self.training), self.people)
+        except Exception as error:
+            raise AssertionError(f"{check}: expected reasons, got {error!r}.") from error
+        status = sorted(set(result.people["status"]))
+        demand(status == [UNANSWERED], check, f"{UNANSWERED!r} for everybody", status)
+        reasons = set(result.people["reason"])
+        demand("" not in reasons, check, "a reason for everybody", f"{sorted(reasons)!r}")
+
+    def demand_same(self, result: Counterfactuals[pd.DataFrame], check: str) -> None:
+        """The answers of some people are those of the whole batch."""
+        whole = self.result.frame
+        for label in result.people.index:
+            one, other = (
+                frame[frame.index.isin([label], level=0)] for frame in (whole, result.frame)
+            )
+            demand(
+                one.astype(object).equals(other.astype(object)),
+                check,
+                f"the same counterfactuals of {label!r}: {one.to_dict('records')!r}",
+                f"{other.to_dict('records')!r}",
+            )
+
 
 def explain(explainer: Explainer, people: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
     """A result without the warnings about people who have no answer."""
@@ -79,157 +205,6 @@ def explain(explainer: Explainer, people: pd.DataFrame) -> Counterfactuals[pd.Da
         return explainer.explain(people)
 
 
-def _fit_returns_the_explainer(case: _ExplainerCase) -> None:
-    demand(
-        case.fitted is case.explainer,
-        "fit returns the explainer itself",
-        "the same object",
-        repr(case.fitted),
-    )
-
-
-def _explain_returns_counterfactuals(case: _ExplainerCase) -> None:
-    got = type(case.result).__name__
-    demand(isinstance(case.result, Counterfactuals), "explain", "a Counterfactuals", f"a {got}")
-
-
-def _data_stay_as_they_are(case: _ExplainerCase) -> None:
-    for name, now, before in zip(
-        ("training data", "people"), (case.training, case.people), case.kept, strict=True
-    ):
-        try:
-            pd.testing.assert_frame_equal(now, before)
-        except AssertionError as error:
-            raise AssertionError(
-                f"Fitting and explaining: expected unchanged {name}, got {error}"
-            ) from error
-
-
-def _everybody_is_accounted_for(case: _ExplainerCase) -> None:
-    people, check = case.result.people, "The table people"
-    demand(
-        people.index.tolist() == case.people.index.tolist(),
-        check,
-        "one row per person in the order they came, with their labels",
-        f"{people.index.tolist()!r}",
-    )
-    desired = _is_desired(case.people)
-    n_answers = np.bincount(case.result.owner, minlength=len(people))
-    expected = np.where(desired, ALREADY, np.where(n_answers > 0, ANSWERED, UNANSWERED)).tolist()
-    got = people["status"].tolist()
-    demand(got == expected, f"{check}, status", f"{expected!r}", f"{got!r}")
-    silent = people.index[(people["status"] == UNANSWERED) & (people["reason"] == "")].tolist()
-    demand(not silent, f"{check}, reason", "a reason for everybody without an answer", silent)
-
-
-def _somebody_is_answered(case: _ExplainerCase) -> None:
-    answered = int((case.result.people["status"] == ANSWERED).sum())
-    check = "Counterfactuals for people who could have one"
-    demand(answered > 0, check, "at least one person with an answer", "nobody")
-
-
-def _counterfactuals_are_valid(case: _ExplainerCase) -> None:
-    valid = _is_desired(case.result.frame)
-    refused = case.result.frame.index[~valid].tolist()
-    demand(
-        not refused,
-        "A fresh call of the predictor on the counterfactuals",
-        "every one decided as desired",
-        f"{len(refused)} that are not, first {refused[:1]!r}",
-    )
-
-
-def _immutable_features_stay(case: _ExplainerCase) -> None:
-    before = case.people.iloc[case.result.owner]
-    for name in IMMUTABLE:
-        changed = int(differ(before[name], case.result.frame[name]).sum())
-        demand(
-            not changed,
-            f"The immutable feature {name!r}",
-            "the person's own value in every counterfactual",
-            f"{changed} other values",
-        )
-
-
-def _columns_dtypes_and_labels_are_those_of_the_people(case: _ExplainerCase) -> None:
-    frame, people, check = case.result.frame, case.people, "The frame of counterfactuals"
-    names = list(people.columns)
-    demand(list(frame.columns) == names, check, f"the columns {names!r}", list(frame.columns))
-    other = {n: str(frame[n].dtype) for n in names if frame[n].dtype != people[n].dtype}
-    demand(not other, check, "the dtypes of the people", f"{other!r}")
-    labels = people.index[case.result.owner].tolist()
-    got = frame.index.get_level_values("factual").tolist()
-    demand(got == labels, check, "the labels of the people by owner", f"{got!r}")
-
-
-def _other_people_change_nothing(case: _ExplainerCase) -> None:
-    half = case.people.iloc[::2]
-    _demand_same(case, explain(case.explainer, half), "Explaining only some of the people")
-
-
-def _the_order_of_people_changes_nothing(case: _ExplainerCase) -> None:
-    backwards = explain(case.explainer, case.people.iloc[::-1])
-    _demand_same(case, backwards, "Explaining the people in another order")
-
-
-def _a_second_fit_gives_the_same(case: _ExplainerCase) -> None:
-    again = case.new().fit(case.training).fit(case.training)
-    _demand_same(case, explain(again, case.people), "Fitting a second time")
-
-
-def _a_clone_gives_the_same(case: _ExplainerCase) -> None:
-    if not hasattr(case.explainer, "get_params"):
-        return
-    check = "Cloning"
-    try:
-        copy = clone(case.explainer)
-    except Exception as error:
-        raise AssertionError(f"{check}: expected an unfitted copy, got {error!r}.") from error
-    _demand_same(case, explain(copy.fit(case.training), case.people), check)
-
-
-def _a_predictor_that_never_agrees_gives_reasons(case: _ExplainerCase) -> None:
-    check = "A predictor that never decides as desired"
-    try:
-        result = explain(case.new(score_nothing).fit(case.training), case.people)
-    except Exception as error:
-        raise AssertionError(f"{check}: expected reasons, got {error!r}.") from error
-    status = sorted(set(result.people["status"]))
-    demand(status == [UNANSWERED], check, f"{UNANSWERED!r} for everybody", status)
-    reasons = set(result.people["reason"])
-    demand("" not in reasons, check, "a reason for everybody", f"{sorted(reasons)!r}")
-
-
 def _is_desired(frame: pd.DataFrame) -> np.ndarray:
     scores = score(frame)
     return (scores >= DESIRED[0]) & (scores <= DESIRED[1])
-
-
-def _demand_same(case: _ExplainerCase, result: Counterfactuals[pd.DataFrame], check: str) -> None:
-    """The answers of some people are those of the whole batch."""
-    whole = case.result.frame
-    for label in result.people.index:
-        one, other = (frame[frame.index.isin([label], level=0)] for frame in (whole, result.frame))
-        demand(
-            one.astype(object).equals(other.astype(object)),
-            check,
-            f"the same counterfactuals of {label!r}: {one.to_dict('records')!r}",
-            f"{other.to_dict('records')!r}",
-        )
-
-
-CHECKS: tuple[Callable[[_ExplainerCase], None], ...] = (
-    _fit_returns_the_explainer,
-    _explain_returns_counterfactuals,
-    _data_stay_as_they_are,
-    _everybody_is_accounted_for,
-    _somebody_is_answered,
-    _columns_dtypes_and_labels_are_those_of_the_people,
-    _immutable_features_stay,
-    _counterfactuals_are_valid,
-    _other_people_change_nothing,
-    _the_order_of_people_changes_nothing,
-    _a_second_fit_gives_the_same,
-    _a_clone_gives_the_same,
-    _a_predictor_that_never_agrees_gives_reasons,
-)

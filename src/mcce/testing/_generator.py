@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from ..protocols import DrawRequest, Draws, Generator
 from ..saving.parts import pack_fitted, unpack_fitted
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
-from ._cases import DESIRED, IMMUTABLE, demand, make_frame, score
+from ._cases import DESIRED, IMMUTABLE, Case, demand, demand_itself, make_frame, pickled, score
 
 N_GROUPS, N_DRAWS, SEED = 15, 40, 7
 
@@ -50,247 +49,10 @@ def check_generator(generator: Generator) -> None:
     >>> from mcce import TreeChain
     >>> check_generator(TreeChain())
     """
-    case = GeneratorCase(generator)
-    for check in CHECKS:
-        check(case)
-    for capability, capability_check in CAPABILITY_CHECKS.items():
-        if getattr(case.fitted.capabilities, capability):
-            capability_check(case)
+    _GeneratorCase(generator).run()
 
 
-def _fit_returns_the_generator(case: GeneratorCase) -> None:
-    demand(
-        case.fitted is case.blank,
-        "fit returns the generator itself",
-        "the same object",
-        repr(case.fitted),
-    )
-
-
-def _training_rows_stay_as_they_are(case: GeneratorCase) -> None:
-    codes = case.schema.encode(case.frame).exact
-    same = np.array_equal(codes, case.rows.exact)
-    demand(same, "Fitting", "training rows that stay as they are", "changed codes")
-
-
-def _draws_are_codes_of_the_mutable_features(case: GeneratorCase) -> None:
-    check = "What sample returns"
-    drawn = case.fitted.sample(case.request())
-    demand(isinstance(drawn, Draws), check, "a mcce.protocols.Draws", type(drawn).__name__)
-    shape = case.schema.mutable.size, N_GROUPS, N_DRAWS
-    got = drawn.codes.shape
-    demand(got == shape, check, f"codes of shape (n_mutable, n_groups, n_draws) {shape}", got)
-    demand(drawn.codes.dtype == np.int32, check, "codes of dtype int32", drawn.codes.dtype)
-    n_tables = len(case.tables(drawn))
-    demand(n_tables == shape[0], check, f"{shape[0]} tables, one per mutable feature", n_tables)
-    for position, table, codes in zip(
-        case.schema.mutable, case.tables(drawn), drawn.codes, strict=True
-    ):
-        demand(
-            bool((codes >= 0).all() and (codes < len(table)).all()),
-            f"Codes of {case.schema.names[position]!r}",
-            f"0 to {len(table) - 1}, the codes of its table",
-            f"{codes.min()} to {codes.max()}",
-        )
-
-
-def _draws_ignore_mutable_codes(case: GeneratorCase) -> None:
-    other = case.given.copy()
-    other[case.schema.mutable] = 0
-    drawn = case.values(case.fitted.sample(replace(case.request(), given=other)))
-    demand_same(case, drawn, "Draws for people with other mutable values")
-
-
-def _other_groups_change_nothing(case: GeneratorCase) -> None:
-    alone = [case.sample(np.array([group])) for group in range(N_GROUPS)]
-    demand_same(case, np.concatenate(alone, axis=1), "A group's draws without other groups")
-
-
-def _the_order_of_groups_changes_nothing(case: GeneratorCase) -> None:
-    order = np.arange(N_GROUPS)[::-1].copy()
-    demand_same(case, case.sample(order)[:, order], "Draws with the groups in another order")
-
-
-def _fewer_draws_are_the_first_of_more(case: GeneratorCase) -> None:
-    whole, numbers = case.sample(), np.array([3, 0, 17])
-    fewer = np.array_equal(case.sample(draws=np.arange(5)), whole[:, :, :5])
-    demand(fewer, "The draws 0 to 4 alone", "the first five of more draws", "other draws")
-    some = np.array_equal(case.sample(draws=numbers), whole[:, :, numbers])
-    demand(some, "The draws 3, 0 and 17 alone", "those of all draws", "other draws")
-
-
-def _a_second_fit_draws_the_same(case: GeneratorCase) -> None:
-    for check, fitted in (
-        ("A new generator fitted with the same seed", case.fit(case.new())),
-        ("A generator fitted a second time", case.fit(case.fit(case.new()))),
-    ):
-        drawn = case.values(fitted.sample(case.request()))
-        demand_same(case, drawn, check)
-
-
-def _it_can_be_pickled(case: GeneratorCase) -> None:
-    check = "Pickling the fitted generator"
-    try:
-        copy = pickle.loads(pickle.dumps(case.fitted))
-    except Exception as error:
-        raise AssertionError(f"{check}: expected a copy, got {error!r}.") from error
-    demand_same(case, case.values(copy.sample(case.request())), check)
-
-
-def check_limits(case: GeneratorCase) -> None:
-    """Draws within limits stay within them."""
-    limits = _only_up(case)
-    drawn = case.fitted.sample(case.request(limits=limits))
-    held = hold(limits, drawn.codes, case.schema.mutable)
-    n_outside = int((held != drawn.codes).sum())
-    demand(
-        not n_outside,
-        "The capability limits, request.limits",
-        "codes inside the limits of their group",
-        f"{n_outside} outside",
-    )
-
-
-def check_guidance(case: GeneratorCase) -> None:
-    """Guided draws keep more own values."""
-    free = case.fitted.sample(case.request())
-    # One column more than features: the decision, which is never drawn.
-    frame = case.people.frame
-    codes = [f.encode(frame.iloc[:, at])[0] for at, f in enumerate(case.features)]
-    own = np.pad(np.stack(codes), ((0, 1), (0, 0)), constant_values=-1)
-    guide = Guide(own, own, int(0.9 * 2**32))
-    guided = case.fitted.sample(case.request(guide=guide))
-    mine = own[case.schema.mutable][:, :, None]
-    n_kept, n_before = int((guided.codes == mine).sum()), int((free.codes == mine).sum())
-    demand(
-        n_kept > n_before,
-        "The capability guidance, own values kept with probability 0.9",
-        f"more than the {n_before} of draws without a guide",
-        n_kept,
-    )
-
-
-def check_back_off(case: GeneratorCase) -> None:
-    """Draws from more rows stay within limits, and are the same each time."""
-    limits, check = _only_up(case), "The capability back_off, draws from 10**6 rows"
-    request = case.request(limits=limits, least=np.full(case.draws.size, 10**6))
-    wide, again = case.fitted.sample(request), case.fitted.sample(request)
-    n_outside = int((hold(limits, wide.codes, case.schema.mutable) != wide.codes).sum())
-    demand(not n_outside, check, "codes inside the limits of their group", f"{n_outside} outside")
-    demand(np.array_equal(wide.codes, again.codes), check, "the same each time", "others")
-
-
-def check_enumeration(case: GeneratorCase) -> None:
-    """Rows are listed by cost, with so many changes."""
-    person = _person(case)
-    own = person.own[case.schema.mutable]
-    for n_changes in (1, 2):
-        check = f"The capability enumeration, rows with {n_changes} changes"
-        listed = case.fitted.enumerate_rows(
-            person, n_changes=n_changes, n_best=50, max_nodes=10**6, after=None
-        )
-        changes = (listed.codes != own[:, None]).sum(axis=0)
-        demand(bool((changes == n_changes).all()), check, f"{n_changes} each", changes.tolist())
-        rising = bool((np.diff(listed.totals) >= 0).all())
-        demand(rising, check, "the cheapest first", listed.totals.tolist())
-
-
-def check_density(case: GeneratorCase) -> None:
-    """What can be drawn has a finite log-likelihood, and nothing has NaN."""
-    check = "The capability density, log_likelihood"
-    values = np.asarray(case.fitted.log_likelihood(case.people))
-    shape = (len(case.people),)
-    demand(values.shape == shape, check, f"one number per row, shape {shape}", values.shape)
-    demand(not np.isnan(values).any(), check, "no NaN", values.tolist())
-    drawn = case.fitted.sample(replace(case.request(), draws=case.draws[:1]))
-    if drawn.tables is not None:
-        return
-    codes = case.people.descent.copy()
-    codes[case.schema.mutable] = drawn.codes[:, :, 0]
-    rows = EncodedRows.from_codes(case.schema, codes)
-    likely = np.asarray(case.fitted.log_likelihood(rows))
-    demand(bool(np.isfinite(likely).all()), f"{check} of draws", "finite", likely.tolist())
-
-
-def check_visit_order(case: GeneratorCase) -> None:
-    """The visit order names every mutable feature once."""
-    order, mutable = np.asarray(case.fitted.visit_order_), case.schema.mutable
-    demand(
-        sorted(order.tolist()) == mutable.tolist(),
-        "The capability visit_order, visit_order_",
-        f"every mutable position once, {mutable.tolist()!r}",
-        order.tolist(),
-    )
-
-
-def check_saving(case: GeneratorCase) -> None:
-    """What goes through arrays draws the same."""
-    check = "The capability saving, from_arrays(to_arrays())"
-    try:
-        copy = unpack_fitted(pack_fitted(case.fitted), case.new(), case.schema)
-    except Exception as error:
-        raise AssertionError(f"{check}: expected a fitted copy, got {error!r}.") from error
-    drawn = copy.sample(case.request())
-    demand_same(case, case.values(drawn), check)
-
-
-def check_own_values(case: GeneratorCase) -> None:
-    """All draws come with the tables that the generator has."""
-    check = "The capability own_values, the tables of draws"
-    drawn = case.fitted.sample(case.request())
-    tables = list(case.fitted.tables_)
-    same = drawn.tables is not None and len(tables) == len(drawn.tables)
-    same = same and all(a.equals(b) for a, b in zip(tables, drawn.tables or [], strict=True))
-    demand(same, check, "those of tables_", "others")
-
-
-def _only_up(case: GeneratorCase) -> DrawLimits:
-    constraints = Constraints.bind([only_up("years")], case.schema)
-    groups = np.arange(len(case.people))
-    limits = FactualLimits(constraints, case.people).limits(groups, case.features)
-    if limits is None:  # a constraint on a mutable feature always limits it
-        raise RuntimeError("The case for limits has none.")
-    return limits
-
-
-def _person(case: GeneratorCase) -> Person:
-    """The first person, for whom every change costs the same."""
-    features = case.schema.features
-    sizes = np.array([0 if feature.immutable else feature.n_codes for feature in features])
-    return Person(
-        given=case.people.descent[:, 0],
-        own=case.people.exact[:, 0],
-        stays=case.people.exact[:, 0],
-        limits=None,
-        costs=np.ones(int(sizes.sum())),
-        offsets=np.cumsum(sizes) - sizes,
-    )
-
-
-CHECKS: tuple[Callable[[GeneratorCase], None], ...] = (
-    _fit_returns_the_generator,
-    _training_rows_stay_as_they_are,
-    _draws_are_codes_of_the_mutable_features,
-    _draws_ignore_mutable_codes,
-    _other_groups_change_nothing,
-    _the_order_of_groups_changes_nothing,
-    _fewer_draws_are_the_first_of_more,
-    _a_second_fit_draws_the_same,
-    _it_can_be_pickled,
-)
-CAPABILITY_CHECKS: dict[str, Callable[[GeneratorCase], None]] = {
-    "limits": check_limits,
-    "guidance": check_guidance,
-    "back_off": check_back_off,
-    "enumeration": check_enumeration,
-    "density": check_density,
-    "visit_order": check_visit_order,
-    "saving": check_saving,
-    "own_values": check_own_values,
-}
-
-
-class GeneratorCase:
+class _GeneratorCase(Case):
     """A fitted generator, and groups of people for it to draw for."""
 
     def __init__(self, generator: Generator) -> None:
@@ -304,6 +66,13 @@ class GeneratorCase:
         self.given: Codes = self.people.descent
         self.keys: WordArray = person_keys(SEED, self.given[self.schema.immutable].T)
         self.draws: IntArray = np.arange(N_DRAWS)
+
+    def run(self) -> None:
+        """Run all checks, and those of the capabilities that the generator declares."""
+        super().run()
+        for name, declared in asdict(self.fitted.capabilities).items():
+            if declared:
+                getattr(self, f"try_{name}")()
 
     @property
     def schema(self) -> Schema:
@@ -349,9 +118,192 @@ class GeneratorCase:
             return list(drawn.tables)
         return [self.schema.features[position].table for position in self.schema.mutable]
 
+    def check_fit_returns_the_generator(self) -> None:
+        demand_itself(self.fitted, self.blank, "generator")
 
-def demand_same(case: GeneratorCase, drawn: np.ndarray, check: str) -> None:
-    """Raise unless values drawn are those of the case."""
-    expected = case.sample()
-    n_other = int((drawn != expected).sum()) if drawn.shape == expected.shape else drawn.size
-    demand(not n_other, check, "the same draws", f"{n_other} of {expected.size} other values")
+    def check_training_rows_stay_as_they_are(self) -> None:
+        codes = self.schema.encode(self.frame).exact
+        same = np.array_equal(codes, self.rows.exact)
+        demand(same, "Fitting", "training rows that stay as they are", "changed codes")
+
+    def check_draws_are_codes_of_the_mutable_features(self) -> None:
+        check = "What sample returns"
+        drawn = self.fitted.sample(self.request())
+        demand(isinstance(drawn, Draws), check, "a mcce.protocols.Draws", type(drawn).__name__)
+        shape = self.schema.mutable.size, N_GROUPS, N_DRAWS
+        got = drawn.codes.shape
+        demand(got == shape, check, f"codes of shape (n_mutable, n_groups, n_draws) {shape}", got)
+        demand(drawn.codes.dtype == np.int32, check, "codes of dtype int32", drawn.codes.dtype)
+        n_tables = len(self.tables(drawn))
+        demand(n_tables == shape[0], check, f"{shape[0]} tables, one per mutable feature", n_tables)
+        for position, table, codes in zip(
+            self.schema.mutable, self.tables(drawn), drawn.codes, strict=True
+        ):
+            demand(
+                bool((codes >= 0).all() and (codes < len(table)).all()),
+                f"Codes of {self.schema.names[position]!r}",
+                f"0 to {len(table) - 1}, the codes of its table",
+                f"{codes.min()} to {codes.max()}",
+            )
+
+    def check_draws_ignore_mutable_codes(self) -> None:
+        other = self.given.copy()
+        other[self.schema.mutable] = 0
+        drawn = self.values(self.fitted.sample(replace(self.request(), given=other)))
+        self.demand_same(drawn, "Draws for people with other mutable values")
+
+    def check_other_groups_change_nothing(self) -> None:
+        alone = [self.sample(np.array([group])) for group in range(N_GROUPS)]
+        self.demand_same(np.concatenate(alone, axis=1), "A group's draws without other groups")
+
+    def check_the_order_of_groups_changes_nothing(self) -> None:
+        order = np.arange(N_GROUPS)[::-1].copy()
+        self.demand_same(self.sample(order)[:, order], "Draws with the groups in another order")
+
+    def check_fewer_draws_are_the_first_of_more(self) -> None:
+        whole, numbers = self.sample(), np.array([3, 0, 17])
+        fewer = np.array_equal(self.sample(draws=np.arange(5)), whole[:, :, :5])
+        demand(fewer, "The draws 0 to 4 alone", "the first five of more draws", "other draws")
+        some = np.array_equal(self.sample(draws=numbers), whole[:, :, numbers])
+        demand(some, "The draws 3, 0 and 17 alone", "those of all draws", "other draws")
+
+    def check_a_second_fit_draws_the_same(self) -> None:
+        for check, fitted in (
+            ("A new generator fitted with the same seed", self.fit(self.new())),
+            ("A generator fitted a second time", self.fit(self.fit(self.new()))),
+        ):
+            drawn = self.values(fitted.sample(self.request()))
+            self.demand_same(drawn, check)
+
+    def check_it_can_be_pickled(self) -> None:
+        check = "Pickling the fitted generator"
+        copy = pickled(self.fitted, check)
+        self.demand_same(self.values(copy.sample(self.request())), check)
+
+    def try_limits(self) -> None:
+        """Draws within limits stay within them."""
+        limits = self.only_up()
+        drawn = self.fitted.sample(self.request(limits=limits))
+        held = hold(limits, drawn.codes, self.schema.mutable)
+        n_outside = int((held != drawn.codes).sum())
+        demand(
+            not n_outside,
+            "The capability limits, request.limits",
+            "codes inside the limits of their group",
+            f"{n_outside} outside",
+        )
+
+    def try_guidance(self) -> None:
+        """Guided draws keep more own values."""
+        free = self.fitted.sample(self.request())
+        # One column more than features: the decision, which is never drawn.
+        frame = self.people.frame
+        codes = [f.encode(frame.iloc[:, at])[0] for at, f in enumerate(self.features)]
+        own = np.pad(np.stack(codes), ((0, 1), (0, 0)), constant_values=-1)
+        guide = Guide(own, own, int(0.9 * 2**32))
+        guided = self.fitted.sample(self.request(guide=guide))
+        mine = own[self.schema.mutable][:, :, None]
+        n_kept, n_before = int((guided.codes == mine).sum()), int((free.codes == mine).sum())
+        demand(
+            n_kept > n_before,
+            "The capability guidance, own values kept with probability 0.9",
+            f"more than the {n_before} of draws without a guide",
+            n_kept,
+        )
+
+    def try_back_off(self) -> None:
+        """Draws from more rows stay within limits, and are the same each time."""
+        limits, check = self.only_up(), "The capability back_off, draws from 10**6 rows"
+        request = self.request(limits=limits, least=np.full(self.draws.size, 10**6))
+        wide, again = self.fitted.sample(request), self.fitted.sample(request)
+        n_outside = int((hold(limits, wide.codes, self.schema.mutable) != wide.codes).sum())
+        demand(
+            not n_outside, check, "codes inside the limits of their group", f"{n_outside} outside"
+        )
+        demand(np.array_equal(wide.codes, again.codes), check, "the same each time", "others")
+
+    def try_enumeration(self) -> None:
+        """Rows are listed by cost, with so many changes."""
+        person = self.first_person()
+        own = person.own[self.schema.mutable]
+        for n_changes in (1, 2):
+            check = f"The capability enumeration, rows with {n_changes} changes"
+            listed = self.fitted.enumerate_rows(
+                person, n_changes=n_changes, n_best=50, max_nodes=10**6, after=None
+            )
+            changes = (listed.codes != own[:, None]).sum(axis=0)
+            demand(bool((changes == n_changes).all()), check, f"{n_changes} each", changes.tolist())
+            rising = bool((np.diff(listed.totals) >= 0).all())
+            demand(rising, check, "the cheapest first", listed.totals.tolist())
+
+    def try_density(self) -> None:
+        """What can be drawn has a finite log-likelihood, and nothing has NaN."""
+        check = "The capability density, log_likelihood"
+        values = np.asarray(self.fitted.log_likelihood(self.people))
+        shape = (len(self.people),)
+        demand(values.shape == shape, check, f"one number per row, shape {shape}", values.shape)
+        demand(not np.isnan(values).any(), check, "no NaN", values.tolist())
+        drawn = self.fitted.sample(replace(self.request(), draws=self.draws[:1]))
+        if drawn.tables is not None:
+            return
+        codes = self.people.descent.copy()
+        codes[self.schema.mutable] = drawn.codes[:, :, 0]
+        rows = EncodedRows.from_codes(self.schema, codes)
+        likely = np.asarray(self.fitted.log_likelihood(rows))
+        demand(bool(np.isfinite(likely).all()), f"{check} of draws", "finite", likely.tolist())
+
+    def try_visit_order(self) -> None:
+        """The visit order names every mutable feature once."""
+        order, mutable = np.asarray(self.fitted.visit_order_), self.schema.mutable
+        demand(
+            sorted(order.tolist()) == mutable.tolist(),
+            "The capability visit_order, visit_order_",
+            f"every mutable position once, {mutable.tolist()!r}",
+            order.tolist(),
+        )
+
+    def try_saving(self) -> None:
+        """What goes through arrays draws the same."""
+        check = "The capability saving, from_arrays(to_arrays())"
+        try:
+            copy = unpack_fitted(pack_fitted(self.fitted), self.new(), self.schema)
+        except Exception as error:
+            raise AssertionError(f"{check}: expected a fitted copy, got {error!r}.") from error
+        drawn = copy.sample(self.request())
+        self.demand_same(self.values(drawn), check)
+
+    def try_own_values(self) -> None:
+        """All draws come with the tables that the generator has."""
+        check = "The capability own_values, the tables of draws"
+        drawn = self.fitted.sample(self.request())
+        tables = list(self.fitted.tables_)
+        same = drawn.tables is not None and len(tables) == len(drawn.tables)
+        same = same and all(a.equals(b) for a, b in zip(tables, drawn.tables or [], strict=True))
+        demand(same, check, "those of tables_", "others")
+
+    def only_up(self) -> DrawLimits:
+        constraints = Constraints.bind([only_up("years")], self.schema)
+        groups = np.arange(len(self.people))
+        limits = FactualLimits(constraints, self.people).limits(groups, self.features)
+        if limits is None:  # a constraint on a mutable feature always limits it
+            raise RuntimeError("The case for limits has none.")
+        return limits
+
+    def first_person(self) -> Person:
+        """The first person, for whom every change costs the same."""
+        features = self.schema.features
+        sizes = np.array([0 if feature.immutable else feature.n_codes for feature in features])
+        return Person(
+            given=self.people.descent[:, 0],
+            own=self.people.exact[:, 0],
+            stays=self.people.exact[:, 0],
+            limits=None,
+            costs=np.ones(int(sizes.sum())),
+            offsets=np.cumsum(sizes) - sizes,
+        )
+
+    def demand_same(self, drawn: np.ndarray, check: str) -> None:
+        """Raise unless values drawn are those of the case."""
+        expected = self.sample()
+        n_other = int((drawn != expected).sum()) if drawn.shape == expected.shape else drawn.size
+        demand(not n_other, check, "the same draws", f"{n_other} of {expected.size} other values")

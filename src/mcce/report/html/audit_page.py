@@ -7,23 +7,24 @@ and no cell of a person.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import ParameterError, shorten
 from ...privacy import Figure, PrivacyAudit
 from ...runtime.replacing import replacing, writing
-from ...tables.text import plain
+from ...tables.text import short_line
 from ...version import __version__
 from ..labels import Labels
 from ..plots import plot_closest_records, plot_membership
+from ..plots.audits import check_audit
 from .page import (
     MAX_TITLE,
     Image,
     PageWords,
-    TableView,
+    Part,
+    Table,
     find_template,
     make_image,
     page_style,
@@ -75,10 +76,7 @@ def write_privacy_report(
     ...     "A leak was found." in Path(folder, "privacy.html").read_text(encoding="utf-8")
     True
     """
-    if not isinstance(audit, PrivacyAudit):
-        raise ParameterError(
-            f"audit must be what mcce.privacy.audit returned, got {shorten(audit)}."
-        )
+    check_audit(audit)
     if title is not None and not isinstance(title, str):
         raise ParameterError(f"title must be a text or None, got {shorten(title)}.")
     template, words = find_template("privacy.html"), PageWords(Labels.take(labels))
@@ -86,10 +84,8 @@ def write_privacy_report(
     text = template.render(
         say=words.say,
         language=words.language.code,
-        title=plain(title or words.language.say("privacy.title"), MAX_TITLE),
-        lead=words.language.say("privacy.lead"),
-        heading=words.language.say("privacy.h_outcome"),
-        privacy=view_privacy(audit, words),
+        title=short_line(title or words.language.say("privacy.title"), MAX_TITLE),
+        privacy=AuditSection(audit, words),
         version=__version__,
         style=style,
         style_hash=source_hash(style),
@@ -98,108 +94,74 @@ def write_privacy_report(
         stream.write(text.encode("utf-8", "backslashreplace"))
 
 
-@dataclass(frozen=True)
-class PartView:
-    """Some figures: a heading, what they are, a picture and a table."""
-
-    title: str
-    about: str
-    image: Image | None
-    table: TableView
-    notes: list[str]
-
-
-@dataclass(frozen=True)
-class PrivacyView:
-    """An audit, as the page shows it."""
-
-    finding: str
-    outcome: str
-    worst: str
-    facts: list[tuple[str, str]]
-    parts: list[PartView]
-    limits_title: str
-    limits: str
-
-
-def view_privacy(audit: PrivacyAudit, words: PageWords) -> PrivacyView:
-    """The view of an audit."""
-    view = _View(audit, words)
-    n_found = sum(figure.finding in ("leak", "reversed") for figure in audit.figures)
-    n_found = n_found or sum(figure.finding == "hint" for figure in audit.figures)
-    n_judged = sum(figure.finding != "unknown" for figure in audit.figures)
-    counts = {"n": words.number(n_found), "all": words.number(n_judged)}
-    outcome = {} if audit.finding == "none" else counts
-    return PrivacyView(
-        finding=audit.finding,
-        outcome=view.say(f"found_{audit.finding}", **outcome),
-        worst=view.say("worst"),
-        facts=view.facts(),
-        parts=[part for part in (view.membership(), view.closest(), view.linkage()) if part],
-        limits_title=view.say("h_limits"),
-        limits=view.say("limits"),
-    )
-
-
-class _View:
-    """Makes the parts of a page on an audit."""
+class AuditSection:
+    """An audit, for the template."""
 
     def __init__(self, audit: PrivacyAudit, words: PageWords) -> None:
         self.audit, self.words = audit, words
 
     def say(self, key: str, **values: str) -> str:
+        """A text about audits."""
         return self.words.language.say(f"privacy.{key}", **values)
 
+    @property
+    def outcome(self) -> str:
+        """What was found, and by how many figures."""
+        findings = [figure.finding for figure in self.audit.figures]
+        n_found = sum(finding in ("leak", "reversed") for finding in findings)
+        n_found = n_found or findings.count("hint")
+        n_judged = len(findings) - findings.count("unknown")
+        counts = {"n": self.words.number(n_found), "all": self.words.number(n_judged)}
+        known = {} if self.audit.finding == "none" else counts
+        return self.say(f"found_{self.audit.finding}", **known)
+
+    @property
     def facts(self) -> list[tuple[str, str]]:
+        """What was audited."""
         counts = ("n_released", "n_copies", "n_training", "n_each", "n_reference")
         return [
             (self.say("release"), self.say(f"release_{self.audit.release}")),
             *((self.say(name), self.words.number(getattr(self.audit, name))) for name in counts),
         ]
 
-    def membership(self) -> PartView:
-        image = make_image(
-            lambda axes: plot_membership(self.audit, labels=self._labels, ax=axes),
-            4.2,
-            self.say("membership_alt"),
-        )
-        return self._part("membership", [f"{name}_" for name in self.audit.scores], image, [])
-
-    def closest(self) -> PartView:
-        image = make_image(
-            lambda axes: plot_closest_records(self.audit, labels=self._labels, ax=axes),
-            3.4,
-            self.say("closest_alt"),
-        )
-        starts = ["copies", "value_copies", "closest_", "holdout_share"]
-        return self._part("closest", starts, image, [])
-
-    def linkage(self) -> PartView | None:
-        if not self.audit.quasi_identifiers:
-            return None
-        notes = [self.say("quasi_identifiers", names=self._names(self.audit.quasi_identifiers))]
-        if self.audit.excluded:
-            notes.append(self.say("excluded", names=self._names(self.audit.excluded)))
-        return self._part("linkage", ["linkage_"], None, notes)
-
     @property
-    def _labels(self) -> dict[str, str]:
-        return {"language": self.words.language.code}
+    def parts(self) -> list[Part]:
+        """The figures by kind of attack."""
+        membership = [f"{name}_" for name in self.audit.scores]
+        closest = ["copies", "value_copies", "closest_", "holdout_share"]
+        parts = [
+            self._part("membership", membership, self._image("membership", plot_membership, 4.2)),
+            self._part("closest", closest, self._image("closest", plot_closest_records, 3.4)),
+        ]
+        if self.audit.quasi_identifiers:
+            notes = [
+                self.say(key, names=", ".join(map(short_line, names)))
+                for key, names in (
+                    ("quasi_identifiers", self.audit.quasi_identifiers),
+                    ("excluded", self.audit.excluded),
+                )
+                if names
+            ]
+            parts.append(self._part("linkage", ["linkage_"], None, notes))
+        return parts
 
-    def _names(self, names: Iterable[Hashable]) -> str:
-        return ", ".join(plain(name) for name in names)
+    def _image(self, name: str, plot: Callable[..., Any], height: float) -> Image:
+        labels = {"language": self.words.language.code}
+        return make_image(
+            lambda axes: plot(self.audit, labels=labels, ax=axes), height, self.say(f"{name}_alt")
+        )
 
     def _part(
-        self, name: str, starts: list[str], image: Image | None, notes: list[str]
-    ) -> PartView:
+        self, name: str, starts: Sequence[str], image: Image | None, notes: Sequence[str] = ()
+    ) -> Part:
         """A heading, a picture and the figures whose names start so."""
         title = self.say(f"h_{name}")
         heads = [self.say(key) for key in ("figure", "value", "interval", "null", "verdict")]
         chosen = [f for f in self.audit.figures if f.name.startswith(tuple(starts))]
-        table = TableView(
+        table = Table(
             self.say("caption", name=title), heads, [self._row(f) for f in chosen], numeric=False
         )
-        return PartView(title, self.say(f"about_{name}"), image, table, notes)
+        return Part(title, image, table, [self.say(f"about_{name}"), *notes])
 
     def _row(self, figure: Figure) -> list[str]:
         number = self.words.number
@@ -216,9 +178,9 @@ class _View:
     def _name(self, name: str) -> str:
         for score in self.audit.scores:
             if name.startswith(f"{score}_"):
-                rest, said = name.removeprefix(f"{score}_"), self.say(f"by_{score}")
+                rest, attack = name.removeprefix(f"{score}_"), self.say(f"by_{score}")
                 if rest == "auc":
-                    return self.say("auc", score=said)
+                    return self.say("auc", score=attack)
                 rate = float(rest.removeprefix("tpr_").removesuffix("%"))
-                return self.say("tpr", score=said, rate=self.words.number(rate, 1))
+                return self.say("tpr", score=attack, rate=self.words.number(rate, 1))
         return self.say(name)

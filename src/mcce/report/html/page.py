@@ -42,8 +42,8 @@ class PageWords:
     Examples
     --------
     >>> words = PageWords(Labels.make({"language": "de"}))
-    >>> words.number(0.12345), words.percent(0.125)
-    ('0,123', '13\xa0%')
+    >>> words.number(0.12345), words.flag(True)
+    ('0,123', 'ja')
     """
 
     def __init__(self, labels: Labels) -> None:
@@ -52,6 +52,10 @@ class PageWords:
     def say(self, key: str, **values: str | None) -> str:
         """A text of the page with its placeholders replaced."""
         return self.language.say(f"report.{key}", **values)
+
+    def say_each(self, *keys: str) -> list[str]:
+        """Several texts of the page."""
+        return [self.say(key) for key in keys]
 
     def count(self, key: str, number: int) -> str:
         """So many of something: the text for one of them, or for any other number."""
@@ -69,23 +73,29 @@ class PageWords:
             shown = Decimal(f"{float(value):.1e}")
         return self.language.number(shown, places=places)
 
-    def percent(self, share: float) -> str:
-        """A share in whole percent; a dash if it is not defined."""
-        return self.language.percent(share)
-
     def flag(self, value: bool) -> str:
         """Yes or no."""
         return self.language.messages["values.yes" if value else "values.no"]
 
 
 @dataclass(frozen=True)
-class TableView:
+class Table:
     """A table: what it shows, its heads, and rows of texts, the first of each being its head."""
 
     caption: str
     heads: list[str]
     rows: list[list[str]]
     numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a section: a heading, a picture, a table and sentences above them."""
+
+    title: str
+    image: Image | None
+    table: Table
+    about: Sequence[str] = ()
 
 
 def find_template(name: str) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,19 +20,16 @@ import pandas as pd
 from ...counterfactuals import ALREADY, ANSWERED, UNANSWERED, Counterfactuals
 from ...explainer import MCCE, requirements_of
 from ...fitted import Fitted
-from ...kernels import BoolArray
 from ...tables.columns import is_measured
 from ...tables.features import Feature
-from ...tables.schema import Schema
-from ...tables.text import plain
+from ...tables.text import short_line
 from ...version import __version__
 from ..changes import cells_by_answer, cells_of, shown_share
 from ..label_checks import level_key
-from ..labels import Labels
 from ..letters import write_letters
 from ..plots.person import Track
 from ..sentences import say_cells
-from .page import FINGERPRINT_DIGITS, PageWords, Provenance, fingerprint
+from .page import FINGERPRINT_DIGITS, PageWords, fingerprint
 
 # Keys of their words, in the order of the page.
 STATUS = {ANSWERED: "answered", UNANSWERED: "no_answer", ALREADY: "already_desired"}
@@ -90,61 +87,47 @@ class PersonView:
     unchanged: list[tuple[str, str]]
     n_unchanged: int
     fingerprint: str
-    command: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PeopleSettings:
     """How people are shown."""
 
+    explainer: MCCE
+    constraints: Any
     words: PageWords
-    schema: Schema
     names: Mapping[int, Any]
+    dumbbells: Dumbbells
     n_answers: int
     most_cells: int
     most_changes: int
-    seed: int
-    provenance: Provenance
 
 
-def limits(n_people: int, n_answers: int, n_changes: int) -> tuple[int, int]:
-    """The most unchanged features of a person and changes of an answer, so that a page stays small.
-
-    Examples
-    --------
-    >>> limits(100, 300, 900)
-    (300, 900)
-    >>> limits(1_000, 2_000, 50_000)
-    (30, 4)
-    """
-    most_cells = max(LEAST_CELLS, MOST_CELLS // max(1, n_people))
-    if n_changes <= MOST_CHANGES:
-        return most_cells, n_changes
-    return most_cells, max(LEAST_CHANGES, MOST_CHANGES // max(1, n_answers))
+def page_limits(
+    result: Counterfactuals[pd.DataFrame], n_answers: int, max_people: int
+) -> tuple[int, int]:
+    """The most unchanged features of a person and changes of an answer, so that a page is small."""
+    ranks = result.frame.index.get_level_values("rank")
+    shown = (result.owner < max_people) & (ranks <= n_answers)
+    n_changes = int(result.measures["sparsity"].to_numpy()[shown].sum())
+    n_people = max(1, min(len(result.people), max_people))
+    if n_changes > MOST_CHANGES:
+        n_changes = max(LEAST_CHANGES, MOST_CHANGES // max(1, int(shown.sum())))
+    return max(LEAST_CELLS, MOST_CELLS // n_people), n_changes
 
 
-def view_people(
-    part: Assessment, settings: PeopleSettings, dumbbells: Dumbbells
-) -> Iterator[PersonView]:
-    """The views of the people of a result."""
-    viewer = _Viewer(part, settings, dumbbells)
-    for place in range(len(part.result.people)):
-        yield viewer.person(place)
+class PeopleSection:
+    """The people of one numbered result, for the template."""
 
-
-class _Viewer:
-    """Makes the views of the people of one result."""
-
-    def __init__(self, part: Assessment, settings: PeopleSettings, dumbbells: Dumbbells) -> None:
-        result = part.result
-        self.part, self.settings, self.dumbbells = part, settings, dumbbells
-        self.words, self.schema = settings.words, settings.schema
+    def __init__(self, result: Counterfactuals[pd.DataFrame], settings: PeopleSettings) -> None:
+        explainer, constraints = settings.explainer, settings.constraints
+        self.settings, self.anonymous = settings, result.anonymous
+        self.words, self.schema = settings.words, explainer.schema_
         self.own = _columns(result.factuals)
         self.new = _columns(result.frame)
         self.people = result.people.to_dict("list")
         self.rows = result.people.index.tolist()
         self.measures = result.measures.to_dict("records")
-        self.robustness = part.robustness.to_dict("records")
         self.ranks = result.frame.index.get_level_values("rank").tolist()
         self.answers: list[list[int]] = [[] for _ in self.rows]
         for answer, place in enumerate(result.owner.tolist()):
@@ -158,22 +141,37 @@ class _Viewer:
             changed[number[factual, rank]][feature] = kind
         self.changed = changed
         self.widened = None if result.anonymous is None else cells_by_answer(result.anonymous)
+        labels = self.words.cells.labels
+        letters = write_letters(explainer, result, labels, ranges=True, constraints=constraints)
+        assert letters.ranges is not None
+        self.letters = letters.people["text"]
+        keys = zip(*(letters.ranges[name] for name in ("factual", "rank", "feature")), strict=True)
+        self.ranges = dict(zip(keys, letters.ranges.to_dict("records"), strict=True))
+        robustness = explainer.robustness(result, constraints=constraints)
+        self.robustness = robustness.to_dict("records")
+        rules = requirements_of(explainer, constraints).constraints
+        frozen = rules.frozen(self.schema.encode(result.factuals))
+        self.frozen = {self.schema.names[position]: whose for position, whose in frozen.items()}
 
-    def person(self, place: int) -> PersonView:
+    def views(self) -> Iterator[PersonView]:
+        """Everybody, as the page shows them."""
+        return map(self._person, range(len(self.rows)))
+
+    def _person(self, place: int) -> PersonView:
         row, answers = self.rows[place], self.answers[place]
         shown = answers[: self.settings.n_answers]
         touched = {name for answer in shown for name in self.changed[answer]}
         held = [name for name in self.own if self._is_held(name, place)]
         same = [name for name in self.own if name not in touched and name not in held]
         most = self.settings.most_cells
-        name = plain(self.settings.names.get(row, row), MAX_NAME)
+        name = short_line(self.settings.names.get(row, row), MAX_NAME)
         return PersonView(
             row=row,
             name=self.words.say("person", name=name),
             status=STATUS[self.people["status"][place]],
             score=self.words.number(self.people["score"][place]),
-            letter=_cut(self.part.letters.iloc[place]),
-            reason=plain(self.people["reason"][place], MAX_REASON),
+            letter=_cut(self.letters.iloc[place]),
+            reason=short_line(self.people["reason"][place], MAX_REASON),
             remarks=self._remarks(place),
             answers=[self._answer(answer, place) for answer in shown],
             n_left_out=len(answers) - len(shown),
@@ -181,12 +179,11 @@ class _Viewer:
             unchanged=self._cells(same[: max(0, most - len(held))], place),
             n_unchanged=len(held) + len(same),
             fingerprint=self._fingerprint(place)[:FINGERPRINT_DIGITS],
-            command=self.settings.provenance.of_person(row),
         )
 
     def _is_held(self, name: Hashable, place: int) -> bool:
         immutable = self.schema.features[self.schema.names.index(name)].immutable
-        frozen = self.part.frozen.get(name)
+        frozen = self.frozen.get(name)
         return immutable or (frozen is not None and bool(frozen[place]))
 
     def _cells(self, names: Sequence[Hashable], place: int) -> list[tuple[str, str]]:
@@ -196,12 +193,12 @@ class _Viewer:
     def _remarks(self, place: int) -> list[str]:
         unseen = self.people["unseen_immutable"][place]
         nearest = self.people["nearest_score"][place]
-        said = []
+        remarks = []
         if unseen:
-            said.append(self.words.say("unseen", names=plain(unseen, 200)))
+            remarks.append(self.words.say("unseen", names=short_line(unseen, 200)))
         if nearest == nearest:
-            said.append(self.words.say("nearest", score=self.words.number(nearest)))
-        return said
+            remarks.append(self.words.say("nearest", score=self.words.number(nearest)))
+        return remarks
 
     def _answer(self, answer: int, place: int) -> AnswerView:
         listed = list(self.changed[answer].items())
@@ -223,13 +220,13 @@ class _Viewer:
     def _anonymous(self, answer: int) -> str:
         """What an anonymous answer says, and how many people it fits."""
         assert self.widened is not None
-        assert self.part.result.anonymous is not None
-        measures = self.part.result.anonymous.measures.iloc[answer]
+        assert self.anonymous is not None
+        measures = self.anonymous.measures.iloc[answer]
         return self.words.say(
             "remark_anonymous",
             cells=say_cells(self.words.cells, self.widened[answer]),
             crowd=str(measures["crowd"]),
-            share=self.words.percent(shown_share(measures["pureness"])),
+            share=self.words.language.percent(shown_share(measures["pureness"])),
         )
 
     def _figures(self, measures: Mapping[Hashable, Any]) -> list[tuple[str, str]]:
@@ -243,14 +240,14 @@ class _Viewer:
             figures.append(("plausibility", words.number(measures["plausibility"], 2)))
         figures += [
             ("margin", words.number(measures["margin"])),
-            ("stability", words.percent(measures["stability"])),
+            ("stability", words.language.percent(measures["stability"])),
             ("minimal", words.flag(measures["minimal"])),
         ]
         return [(words.say(key), text) for key, text in figures]
 
     def _change(self, name: Hashable, kind: str, answer: int, place: int) -> ChangeView:
         cells = [self.own[name][place], self.new[name][answer]]
-        found = self.part.ranges.get((self.rows[place], self.ranks[answer], name), {})
+        found = self.ranges.get((self.rows[place], self.ranks[answer], name), {})
         ends = [] if found.get("low") is None else [found["low"], found["high"]]
         boxed = [] if found.get("box_low") is None else [found["box_low"], found["box_high"]]
         before, after, *rest = self.words.cells.values(name, [*cells, *ends, *boxed])
@@ -273,7 +270,7 @@ class _Viewer:
             others=others,
             together=together,
             follows=kind == "consequence",
-            picture=self.dumbbells.draw(name, cells, ends),
+            picture=self.settings.dumbbells.draw(name, cells, ends),
         )
 
     def _interval(self, low: str, high: str, low_open: bool, high_open: bool) -> str:
@@ -281,10 +278,7 @@ class _Viewer:
             return self.words.say("any_value")
         if low == high:
             return self.words.say("only_this")
-        if low_open or high_open:
-            key = "values.at_most" if low_open else "values.at_least"
-            return self.words.language.say(key, value=high if low_open else low)
-        return self.words.language.say("values.between", low=low, high=high)
+        return self.words.language.between(None if low_open else low, None if high_open else high)
 
     def _levels(self, name: Hashable, others: Sequence[Any]) -> str:
         if not others:
@@ -300,7 +294,8 @@ class _Viewer:
             {str(name): cells[answer] for name, cells in self.new.items()}
             for answer in self.answers[place]
         ]
-        return fingerprint([__version__, self.settings.seed, self.people["status"][place], rows])
+        seed, status = self.settings.explainer.seed_, self.people["status"][place]
+        return fingerprint([__version__, seed, status, rows])
 
 
 def _cut(letter: str) -> str:
@@ -311,41 +306,6 @@ def _cut(letter: str) -> str:
 def _columns(frame: pd.DataFrame) -> dict[Hashable, list[Any]]:
     """Cells by column, None if missing."""
     return {name: cells_of(column) for name, column in frame.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class Assessment:
-    """A result, and what there is to say about its answers."""
-
-    result: Counterfactuals[pd.DataFrame]
-    letters: pd.Series[Any]
-    ranges: dict[tuple[int, int, Hashable], dict[Hashable, Any]]
-    robustness: pd.DataFrame
-    frozen: dict[Hashable, BoolArray]
-
-    @classmethod
-    def make(
-        cls,
-        explainer: MCCE,
-        result: Counterfactuals[pd.DataFrame],
-        labels: Labels,
-        constraints: Any,
-    ) -> Self:
-        """Find out all that a report says about a numbered result."""
-        letters = write_letters(explainer, result, labels, ranges=True, constraints=constraints)
-        ranges = letters.ranges
-        assert ranges is not None
-        schema = explainer.schema_
-        rules = requirements_of(explainer, constraints).constraints
-        frozen = rules.frozen(schema.encode(result.factuals))
-        keys = zip(ranges["factual"], ranges["rank"], ranges["feature"], strict=True)
-        return cls(
-            result=result,
-            letters=letters.people["text"],
-            ranges=dict(zip(keys, ranges.to_dict("records"), strict=True)),
-            robustness=explainer.robustness(result, constraints=constraints),
-            frozen={schema.names[position]: whose for position, whose in frozen.items()},
-        )
 
 
 def join_results(

@@ -27,10 +27,13 @@ from ...kernels import IntArray
 from ...parameters import check_count
 from ...privacy import PrivacyAudit
 from ...runtime.replacing import replacing, writing
-from ...tables.text import one_line, plain
+from ...tables.text import one_line, short_line
 from ...version import __version__
 from ..labels import Labels
-from .audit_page import view_privacy
+from ..letters import check_explainer
+from ..plots.audits import check_audit
+from ..plots.style import check_result
+from .audit_page import AuditSection
 from .page import (
     MAX_TITLE,
     PageWords,
@@ -42,15 +45,14 @@ from .page import (
     source_hash,
 )
 from .people_section import (
-    Assessment,
     Dumbbells,
+    PeopleSection,
     PeopleSettings,
     PersonView,
     join_results,
-    limits,
-    view_people,
+    page_limits,
 )
-from .run_section import view_run
+from .run_section import RunSection
 
 MAX_CARD = 20_000
 # People whose ranges and letters are found at a time; how many changes nothing.
@@ -144,13 +146,8 @@ def write_report(
     ...     "<h1>Salaries</h1>" in Path(folder, "report.html").read_text(encoding="utf-8")
     True
     """
-    if not isinstance(explainer, MCCE):
-        raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
-    if not isinstance(result, Counterfactuals):
-        raise ParameterError(
-            f"result must be what explain returned, a Counterfactuals, got {shorten(result)}."
-        )
-    own = result.to_pandas().people.index
+    check_explainer(explainer)
+    own = check_result(result).people.index
     options = ReportOptions(
         Labels.take(labels),
         constraints,
@@ -196,10 +193,8 @@ def check_options(explainer: MCCE, options: ReportOptions, n_people: int) -> Non
     for name, text in (("title", options.title), ("card", options.card)):
         if text is not None and not isinstance(text, str):
             raise ParameterError(f"{name} must be a text or None, got {shorten(text)}.")
-    if options.privacy is not None and not isinstance(options.privacy, PrivacyAudit):
-        raise ParameterError(
-            f"privacy must be what mcce.privacy.audit returned, got {shorten(options.privacy)}."
-        )
+    if options.privacy is not None:
+        check_audit(options.privacy, "privacy")
 
 
 def _page(
@@ -209,39 +204,27 @@ def _page(
     words, together = PageWords(options.labels), join_results(results)
     rows = together.people.index.tolist()
     names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
-    most_cells, most_changes = _limits(together, options)
-    settings = PeopleSettings(
-        words=words,
-        schema=explainer.schema_,
-        names=names,
-        n_answers=options.n_answers,
-        most_cells=most_cells,
-        most_changes=most_changes,
-        seed=explainer.seed_,
-        provenance=options.provenance,
-    )
+    limits = page_limits(together, options.n_answers, options.max_people)
     dumbbells = Dumbbells(explainer.fitted_, words)
+    settings = PeopleSettings(
+        explainer, options.constraints, words, names, dumbbells, options.n_answers, *limits
+    )
     shown = rows[: options.max_people]
-
-    def view(some: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
-        part = Assessment.make(explainer, some, options.labels, options.constraints)
-        return view_people(part, settings, dumbbells)
 
     script, style = read_file("report.js"), page_style(words)
     return {
         "words": words,
         "say": words.say,
         "language": options.labels.language.code,
-        "title": plain(options.title or words.say("title"), MAX_TITLE),
+        "title": short_line(options.title or words.say("title"), MAX_TITLE),
         "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
-        "run": view_run(explainer, together, words, names, options.groups, options.constraints),
-        "privacy": None if options.privacy is None else view_privacy(options.privacy, words),
-        "people": _everybody(results, shown, view, options.callback),
+        "run": RunSection(explainer, together, words, names, options.groups, options.constraints),
+        "privacy": None if options.privacy is None else AuditSection(options.privacy, words),
+        "people": _everybody(results, shown, settings, options.callback),
         "shown": set(shown),
         "n_shown": len(shown),
         "n_people": len(rows),
-        "shows_accepted": dumbbells.shows_accepted,
-        "frame": dumbbells.frame,
+        "dumbbells": dumbbells,
         "version": __version__,
         "seed": explainer.seed_,
         "provenance": options.provenance,
@@ -252,19 +235,10 @@ def _page(
     }
 
 
-def _limits(result: Counterfactuals[Any], options: ReportOptions) -> tuple[int, int]:
-    """How much of everybody is shown, by how much there is to show."""
-    ranks = result.frame.index.get_level_values("rank")
-    shown = (result.owner < options.max_people) & (ranks <= options.n_answers)
-    n_changes = int(result.measures["sparsity"].to_numpy()[shown].sum())
-    n_people = min(len(result.people), options.max_people)
-    return limits(n_people, int(shown.sum()), n_changes)
-
-
 def _everybody(
     results: Sequence[Counterfactuals[pd.DataFrame]],
     shown: Sequence[int],
-    view: Callable[[Counterfactuals[pd.DataFrame]], Iterator[PersonView]],
+    settings: PeopleSettings,
     callback: Callable[[int], object] | None,
 ) -> Iterator[PersonView]:
     """The people who are shown, in their order."""
@@ -272,7 +246,8 @@ def _everybody(
     def in_steps(result: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
         places = np.flatnonzero(result.people.index.isin(shown))
         for start in range(0, places.size, STEP):
-            yield from view(take_people(result, places[start : start + STEP]))
+            some = take_people(result, places[start : start + STEP])
+            yield from PeopleSection(some, settings).views()
 
     everybody = merge(*map(in_steps, results), key=lambda person: person.row)
     for n_shown, person in enumerate(everybody, start=1):

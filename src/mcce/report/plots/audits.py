@@ -12,7 +12,7 @@ from ...metrics.privacy import Z95
 from ...privacy import PrivacyAudit
 from ..labels import Labels
 from ..language import Language
-from .style import NORMAL, SMALL, LabelsLike, Theme, literal, make_axes, name_axis, theme_of
+from .style import SMALL, LabelsLike, Theme, literal, make_axes, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +57,7 @@ def plot_membership(
     'members found'
     """
     say = _words(audit, labels)
-    axes = make_axes(ax, 5.5, 4.0)
-    theme = theme_of(axes)
+    axes, theme = make_axes(ax, 5.5, 4.0)
     n_each = min(len(scores) for pair in audit.scores.values() for scores in pair)
     least = 0.5 / n_each
     grid = np.geomspace(1 / n_each, 1, 200)
@@ -67,7 +66,8 @@ def plot_membership(
         grid, np.maximum(grid - half, least), np.minimum(grid + half, 1), color=theme.faint
     )
     axes.plot([least, 1], [least, 1], color=theme.muted, linewidth=1.2, label=say("chance"))
-    styles = zip(audit.scores, _colours(theme), ("-", "--", ":"), strict=False)
+    colours = theme.answer, theme.less, theme.other
+    styles = zip(audit.scores, colours, ("-", "--", ":"), strict=False)
     for name, colour, dash in styles:
         alarms, found = _dense(*roc(*audit.scores[name]))
         axes.plot(
@@ -82,7 +82,8 @@ def plot_membership(
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda share, _: f"{share:g}")
     axes.tick_params(which="minor", length=0, labelbottom=False, labelleft=False)
-    _finish(axes, theme, say("false_alarms"), say("members_found"), {"loc": "lower right"})
+    name_axes(axes, say("false_alarms"), say("members_found"))
+    _add_legend(axes, theme, loc="lower right")
     return axes
 
 
@@ -118,8 +119,7 @@ def plot_closest_records(
     ['to training', 'to the holdout']
     """
     say = _words(audit, labels)
-    axes = make_axes(ax, 5.5, 3.4)
-    theme = theme_of(axes)
+    axes, theme = make_axes(ax, 5.5, 3.4)
     together = np.concatenate(audit.distances)
     last = float(np.quantile(together, 0.99)) or float(together.max()) or 1.0
     edges = np.linspace(0, last, N_BINS + 1)
@@ -135,9 +135,17 @@ def plot_closest_records(
     )
     steps = axes.stairs(outside, edges, color=theme.less, linewidth=2, label=say("to_holdout"))
     axes.set(xlim=(0, last), ylim=(0, 1.15 * max(inside.max(), outside.max())))
-    legend = {"loc": "upper right", "handles": [bars, steps]}
-    _finish(axes, theme, say("distance"), say("share"), legend)
+    name_axes(axes, say("distance"), say("share"))
+    _add_legend(axes, theme, loc="upper right", handles=[bars, steps])
     return axes
+
+
+def check_audit(audit: Any, name: str = "audit") -> None:
+    """Raise unless an argument is an audit."""
+    if not isinstance(audit, PrivacyAudit):
+        raise ParameterError(
+            f"{name} must be what mcce.privacy.audit returned, got {shorten(audit)}."
+        )
 
 
 def roc(members: FloatArray, nonmembers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -180,26 +188,14 @@ def _shares(distances: FloatArray, edges: FloatArray) -> FloatArray:
     return np.asarray(counts / distances.size)
 
 
-def _colours(theme: Theme) -> tuple[str, str, str]:
-    return theme.answer, theme.less, theme.other
-
-
 def _words(audit: Any, labels: LabelsLike) -> Any:
     """What says the words of a picture."""
-    if not isinstance(audit, PrivacyAudit):
-        raise ParameterError(
-            f"audit must be what mcce.privacy.audit returned, got {shorten(audit)}."
-        )
+    check_audit(audit)
     language: Language = Labels.take(labels).language
     return lambda key: language.say(f"privacy.{key}")
 
 
-def _finish(axes: Axes, theme: Theme, below: str, beside: str, legend: dict[str, Any]) -> None:
-    """Axes, their names and a legend."""
-    axes.spines[["left", "bottom"]].set_visible(True)
-    axes.spines[["left", "bottom"]].set_color(theme.line)
-    name_axis(axes, below)
-    literal(axes.set_ylabel(beside, color=theme.ink, size=NORMAL))
-    made = axes.legend(frameon=False, fontsize=SMALL, labelcolor=theme.ink, **legend)
-    for text in made.get_texts():
+def _add_legend(axes: Axes, theme: Theme, **how: Any) -> None:
+    legend = axes.legend(frameon=False, fontsize=SMALL, labelcolor=theme.ink, **how)
+    for text in legend.get_texts():
         literal(text)

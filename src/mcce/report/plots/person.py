@@ -36,7 +36,6 @@ from .style import (
     name_rows,
     read_accepted,
     select_answers,
-    theme_of,
     wrap,
     write,
 )
@@ -229,8 +228,7 @@ def _draw(answers: PersonAnswers, given: Any, labels: LabelsLike, ax: Axes | Non
     line = WIDE if n_answers == 1 else NARROW
     low, high = _reach(rows, n_answers, line)
     pitch = high - low + GAP / line
-    axes = make_axes(ax, 2 + n_answers * pitch * line, 1.1 + ROW * len(rows))
-    theme = theme_of(axes)
+    axes, theme = make_axes(ax, 2 + n_answers * pitch * line, 1.1 + ROW * len(rows))
     for place, rank in enumerate(answers.ranks):
         left = place * pitch
         _head(axes, left, words, rank, answers.measures["score"].iloc[place], theme)
@@ -377,8 +375,7 @@ def _draw_table(
 ) -> Axes:
     """Texts in rows and columns, the first row and column as heads."""
     lefts, tops = _edges(rows)
-    axes = make_axes(ax, lefts[-1], tops[-1])
-    theme = theme_of(axes)
+    axes, theme = make_axes(ax, lefts[-1], tops[-1])
     axes.set(xlim=(0, lefts[-1]), ylim=(tops[-1], 0))
     axes.set_xticks([])
     axes.set_yticks([])
@@ -445,7 +442,7 @@ class Track:
         inner = np.quantile(others, [TAIL, 1 - TAIL], method="nearest") if others.size else others
         known = np.concatenate([own, inner])
         if not known.size:
-            return cls(np.full(values.size, MISSING_PLACE), *_no_bars())
+            return cls(np.full(values.size, MISSING_PLACE), np.empty(0), np.empty(0), 0.0)
         low, high = float(known.min()), float(known.max())
         shown = others[(others >= low) & (others <= high)]
         distinct, counts = np.unique(shown, return_counts=True)
@@ -472,10 +469,6 @@ class Track:
             [MISSING_PLACE if cell is None else bars[order[level_key(cell)]] for cell in shown]
         )
         return cls(places, bars, _share(counts), min(0.12, 0.8 / max(1, len(order) - 1)))
-
-
-def _no_bars() -> tuple[FloatArray, FloatArray, float]:
-    return np.empty(0), np.empty(0), 0.0
 
 
 def _place(values: FloatArray, low: float, high: float) -> FloatArray:

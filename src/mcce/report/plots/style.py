@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import Counterfactuals
+from ...counterfactuals import Counterfactuals, consequences_of
 from ...errors import MissingExtraError, ParameterError, SchemaError, shorten
 from ...kernels import BoolArray, IntArray
 from ...tables.columns import differ
 from ...tables.frames import read_frame
-from ...tables.text import plain
+from ...tables.text import short_line
 from ..labels import Labels
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def _luminance(colour: Sequence[float]) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def make_axes(given: Axes | None, width: float, height: float) -> Axes:
-    """The axes to draw in: those given, or new ones of a size in inches, without a frame."""
+def make_axes(given: Axes | None, width: float, height: float) -> tuple[Axes, Theme]:
+    """The axes to draw in, without a frame: those given, or new ones of a size in inches."""
     try:
         from matplotlib.axes import Axes
     except ImportError as error:
@@ -111,7 +111,7 @@ def make_axes(given: Axes | None, width: float, height: float) -> Axes:
     given.spines[:].set_visible(False)
     given.tick_params(length=0, colors=theme.muted, labelcolor=theme.ink, labelsize=NORMAL)
     given.grid(False)
-    return given
+    return given, theme
 
 
 def write(axes: Axes, x: float, y: float, text: str, **how: Any) -> Text:
@@ -133,9 +133,14 @@ def name_rows(axes: Axes, names: Sequence[str], places: Sequence[float]) -> None
         literal(label)
 
 
-def name_axis(axes: Axes, text: str) -> None:
-    """What the horizontal axis shows."""
-    literal(axes.set_xlabel(wrap(text, 70), color=theme_of(axes).ink, size=NORMAL))
+def name_axes(axes: Axes, below: str, beside: str | None = None) -> None:
+    """What the horizontal axis shows, and the vertical one; this draws both lines."""
+    theme = theme_of(axes)
+    literal(axes.set_xlabel(wrap(below, 70), color=theme.ink, size=NORMAL))
+    if beside is not None:
+        literal(axes.set_ylabel(beside, color=theme.ink, size=NORMAL))
+        axes.spines[["left", "bottom"]].set_visible(True)
+        axes.spines[["left", "bottom"]].set_color(theme.line)
 
 
 def explain_marks(axes: Axes, handles: Sequence[Any], *, above: bool = False) -> None:
@@ -165,7 +170,7 @@ def wrap(text: str, width: int = LINE, lines: int = LINES) -> str:
     if len(broken) <= lines:
         return "\n".join(broken)
     rest = " ".join(broken[lines - 1 :])
-    return "\n".join([*broken[: lines - 1], plain(rest, width)])
+    return "\n".join([*broken[: lines - 1], short_line(rest, width)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +180,7 @@ class PersonAnswers:
     rows: pd.DataFrame
     measures: pd.DataFrame
     ranks: Sequence[int]
-    consequences: frozenset[Hashable]
+    consequences: Collection[Hashable]
 
     def changed(self, feature: Hashable) -> BoolArray:
         """Which answers change a feature."""
@@ -212,7 +217,7 @@ def select_answers(
         rows=rows.astype(same),
         measures=inside.measures.iloc[places],
         ranks=known if ranks is None else list(ranks),
-        consequences=frozenset(inside._consequences),
+        consequences=consequences_of(inside),
     )
 
 

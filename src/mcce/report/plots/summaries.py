@@ -6,7 +6,6 @@ Always true: intervals are the same on every call, and those of a group do not d
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,23 +16,21 @@ from ...errors import ParameterError, shorten
 from ...kernels import BoolArray, FloatArray
 from ...parameters import check_count, check_real, check_whole
 from ...tables.columns import as_numbers, differ, is_measured
-from ...tables.text import plain
+from ...tables.text import short_line
 from ..changes import cells_of
 from ..label_checks import level_key
 from ..labels import Labels
 from ..sentences import CellWords
 from .person import level_order
 from .style import (
-    NORMAL,
     SMALL,
     LabelsLike,
     Theme,
     best_answers,
     check_result,
     explain_marks,
-    literal,
     make_axes,
-    name_axis,
+    name_axes,
     name_rows,
     select_answers,
     theme_of,
@@ -97,31 +94,22 @@ def plot_changed_features(
     check_count("n_features", n_features)
     words, (changes, n_people) = CellWords(Labels.take(labels)), _count(check_result(result))
     shown = changes[:n_features]
-    axes = make_axes(ax, 6.5, 1.2 + BAR * len(shown))
-    theme = theme_of(axes)
-    shares = np.array([change.counts for change in shown]) / n_people
+    axes, theme = make_axes(ax, 6.5, 1.2 + BAR * len(shown))
+    shares = np.array([counts for _, counts in shown]) / n_people
     places = -np.arange(len(shown), dtype=float)
     handles = _draw_bars(axes, shares, places, words, theme)
     ends = shares.sum(axis=1)
     for y, end in zip(places, ends, strict=True):
         share = words.language.percent(end)
         write(axes, end + 0.01, y, share, va="center", size=SMALL, color=theme.muted)
-    name_rows(axes, [words.name(change.feature) for change in shown], places.tolist())
+    name_rows(axes, [words.name(feature) for feature, _ in shown], places.tolist())
     axes.set(xlim=(0, 1.1 * ends.max()), ylim=(places[-1] - 0.5, 0.5))
     axes.set_xticks([])
     left_out = len(changes) - len(shown)
     note = f" ({words.say('left_out', n=str(left_out))})" if left_out else ""
-    name_axis(axes, f"{words.say('share')}{note}")
+    name_axes(axes, f"{words.say('share')}{note}")
     explain_marks(axes, handles, above=True)
     return axes
-
-
-@dataclass(frozen=True)
-class _Changes:
-    """How many best answers change a feature: to more, to less, and otherwise."""
-
-    feature: Hashable
-    counts: tuple[int, int, int]
 
 
 def _draw_bars(
@@ -140,8 +128,13 @@ def _draw_bars(
     return handles
 
 
-def _count(result: Counterfactuals[pd.DataFrame]) -> tuple[list[_Changes], int]:
-    """What changes in people's best answers, most often first, and how many these are."""
+def _count(
+    result: Counterfactuals[pd.DataFrame],
+) -> tuple[list[tuple[Hashable, tuple[int, int, int]]], int]:
+    """How many of people's best answers change a feature: to more, to less, and otherwise.
+
+    The features that change most often come first; the second value is how many answers there are.
+    """
     best = best_answers(result)
     if not best.size:
         raise ParameterError("Nobody in the result has an answer, so there is nothing to count.")
@@ -154,9 +147,9 @@ def _count(result: Counterfactuals[pd.DataFrame]) -> tuple[list[_Changes], int]:
             gap = as_numbers(after) - as_numbers(before, after.dtype)
         changed = differ(before, after)
         more, less = int((changed & (gap > 0)).sum()), int((changed & (gap < 0)).sum())
-        changes.append(_Changes(name, (more, less, int(changed.sum()) - more - less)))
-    ordered = sorted(changes, key=lambda change: -sum(change.counts))
-    return [change for change in ordered if sum(change.counts)], best.size
+        changes.append((name, (more, less, int(changed.sum()) - more - less)))
+    ordered = sorted(changes, key=lambda change: -sum(change[1]))
+    return [change for change in ordered if sum(change[1])], best.size
 
 
 def plot_group_costs(
@@ -218,43 +211,23 @@ def plot_group_costs(
     check_count("n_resamples", n_resamples)
     check_whole("random_state", random_state, 0, 2**64 - 1)
     inside, words = check_result(result), CellWords(Labels.take(labels))
-    seeds = _Bootstrap(confidence, n_resamples, random_state)
-    shown = [
-        (name, _Group.make(costs, seeds), n_without)
-        for name, costs, n_without in _by_group(inside, groups, measure, words)
-    ]
-    axes = make_axes(ax, 6.5, 1.0 + 0.42 * len(shown))
-    _draw_groups(axes, shown, words)
+    tail = (1 - confidence) / 2
+
+    def summarize(costs: FloatArray) -> list[float]:
+        """The mean of a group and the ends of its interval; NaN where there is none."""
+        if costs.size < 2:
+            return [float(costs.mean()) if costs.size else np.nan, np.nan, np.nan]
+        means = _resampled_means(costs, n_resamples, random_state)
+        return [float(costs.mean()), *np.quantile(means, [tail, 1 - tail]).tolist()]
+
+    listed = _by_group(inside, groups, measure, words)
+    axes, theme = make_axes(ax, 6.5, 1.0 + 0.42 * len(listed))
+    _draw_groups(axes, listed, [summarize(costs) for _, costs, _ in listed], words, theme)
     named = {"gower": words.say("distance"), "sparsity": words.say("sparsity")}
-    name_axis(
+    name_axes(
         axes, words.say("mean", measure=named.get(measure, measure), share=f"{100 * confidence:g}")
     )
     return axes
-
-
-@dataclass(frozen=True)
-class _Bootstrap:
-    confidence: float
-    n_resamples: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class _Group:
-    """The mean of a group, and an interval for it; NaN where there is none."""
-
-    n_people: int
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def make(cls, costs: FloatArray, bootstrap: _Bootstrap) -> _Group:
-        if costs.size < 2:
-            return cls(costs.size, float(costs.mean()) if costs.size else np.nan, np.nan, np.nan)
-        tail = (1 - bootstrap.confidence) / 2
-        low, high = np.quantile(_resampled_means(costs, bootstrap), [tail, 1 - tail])
-        return cls(costs.size, float(costs.mean()), float(low), float(high))
 
 
 def _by_group(
@@ -302,35 +275,37 @@ def _group_column(result: Counterfactuals[pd.DataFrame], groups: Any) -> pd.Seri
     return pd.Series(groups).reset_index(drop=True).rename("groups")
 
 
-def _draw_groups(axes: Axes, shown: Sequence[tuple[str, _Group, int]], words: CellWords) -> None:
-    theme = theme_of(axes)
-    places = -np.arange(len(shown), dtype=float)
-    ends = np.array([[g.mean, g.low, g.high] for _, g, _ in shown])
-    low, high = np.nanmin(ends), np.nanmax(ends)
-    room = (high - low) or abs(high) or 1.0
-    for y, (_, group, n_without) in zip(places, shown, strict=True):
-        axes.plot([group.low, group.high], [y, y], color=theme.answer, linewidth=2.2, alpha=0.55)
-        axes.plot(group.mean, y, "o", color=theme.answer, markersize=7)
-        n_people = group.n_people + n_without
+def _draw_groups(
+    axes: Axes,
+    groups: Sequence[tuple[str, FloatArray, int]],
+    means: Sequence[Sequence[float]],
+    words: CellWords,
+    theme: Theme,
+) -> None:
+    """A dot and an interval for each group: its mean, and the low and the high end."""
+    places = -np.arange(len(groups), dtype=float)
+    smallest, largest = np.nanmin(means), np.nanmax(means)
+    room = (largest - smallest) or abs(largest) or 1.0
+    for y, (_, costs, n_without), (mean, low, high) in zip(places, groups, means, strict=True):
+        axes.plot([low, high], [y, y], color=theme.answer, linewidth=2.2, alpha=0.55)
+        axes.plot(mean, y, "o", color=theme.answer, markersize=7)
+        n_people = costs.size + n_without
         text = words.say("people" if n_people != 1 else "person", n=str(n_people))
         if n_without:
             text += f", {words.say('without', n=str(n_without))}"
         where: dict[str, Any] = {"va": "center", "transform": axes.get_yaxis_transform()}
         write(axes, 1.02, y, text, size=SMALL, color=theme.muted, **where)
-    name_rows(axes, [name for name, _, _ in shown], places.tolist())
-    axes.set(xlim=(low - 0.08 * room, high + 0.08 * room), ylim=(places[-1] - 0.6, 0.6))
+    name_rows(axes, [name for name, _, _ in groups], places.tolist())
+    axes.set(xlim=(smallest - 0.08 * room, largest + 0.08 * room), ylim=(places[-1] - 0.6, 0.6))
     axes.grid(True, axis="x", color=theme.faint, linewidth=0.8)
     axes.set_axisbelow(True)
 
 
-def _resampled_means(costs: FloatArray, bootstrap: _Bootstrap) -> FloatArray:
+def _resampled_means(costs: FloatArray, n_resamples: int, seed: int) -> FloatArray:
     """Means of samples drawn with replacement."""
-    chance = np.random.default_rng(bootstrap.seed)
+    chance = np.random.default_rng(seed)
     at_once = max(1, DRAWS_AT_ONCE // costs.size)
-    sizes = [
-        min(at_once, bootstrap.n_resamples - start)
-        for start in range(0, bootstrap.n_resamples, at_once)
-    ]
+    sizes = [min(at_once, n_resamples - start) for start in range(0, n_resamples, at_once)]
     draws = [costs[chance.integers(costs.size, size=(n, costs.size))].mean(axis=1) for n in sizes]
     return np.concatenate(draws)
 
@@ -382,8 +357,7 @@ def plot_front(
     """
     words = CellWords(Labels.take(labels))
     names, points = _points(results, person, words)
-    axes = make_axes(ax, 5.5, 3.8)
-    theme = theme_of(axes)
+    axes, theme = make_axes(ax, 5.5, 3.8)
     best = unbeaten(points)
     front = points[best][np.argsort(points[best, 0], kind="stable")]
     axes.step(front[:, 0], front[:, 1], where="post", color=theme.line, linewidth=1.2, zorder=1)
@@ -391,12 +365,9 @@ def plot_front(
         colour = theme.answer if is_best else theme.muted
         inside = colour if is_best else "none"
         axes.plot(*point, "o", color=colour, markerfacecolor=inside, markersize=7, zorder=3)
-    axes.spines[["left", "bottom"]].set_visible(True)
-    axes.spines[["left", "bottom"]].set_color(theme.line)
     _set_limits(axes, points)
     _name_points(axes, points, names)
-    name_axis(axes, words.say("sparsity"))
-    literal(axes.set_ylabel(words.say("distance"), color=theme.ink, size=NORMAL))
+    name_axes(axes, words.say("sparsity"), words.say("distance"))
     return axes
 
 
@@ -420,7 +391,7 @@ def _points(
     if isinstance(results, Mapping):
         if person is not None:
             raise ParameterError("person is for a single result. Leave it out for several.")
-        named = {plain(name): _mean_costs(name, result) for name, result in results.items()}
+        named = {short_line(name): _mean_costs(name, result) for name, result in results.items()}
     else:
         answers = select_answers(results, person)
         costs = answers.measures[["sparsity", "gower"]].to_numpy(dtype=float)
