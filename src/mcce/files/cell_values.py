@@ -40,12 +40,12 @@ TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": Fal
 
 
 @dataclass(frozen=True)
-class Values:
+class ColumnValues:
     """The values of a column.
 
     Examples
     --------
-    >>> values = Values(np.array(["rent", "own"], dtype=object), np.array([1, -1, 0]))
+    >>> values = ColumnValues(np.array(["rent", "own"], dtype=object), np.array([1, -1, 0]))
     >>> values.tolist()
     ['own', None, 'rent']
     """
@@ -53,11 +53,11 @@ class Values:
     table: np.ndarray
     codes: IntArray
 
-    def take(self, places: IntArray) -> Values:
+    def take(self, places: IntArray) -> ColumnValues:
         """The values at these places, in a table of these alone."""
         codes = self.codes[places]
         used = np.bincount(codes[codes >= 0], minlength=self.table.size) > 0
-        return Values(self.table[used], np.append(np.cumsum(used) - 1, -1)[codes])
+        return ColumnValues(self.table[used], np.append(np.cumsum(used) - 1, -1)[codes])
 
     def tolist(self) -> list[Any]:
         """The values in Python's types, None for missing ones."""
@@ -70,7 +70,7 @@ class Values:
         Examples
         --------
         >>> table = np.array(["own", "boat", "tent"], dtype=object)
-        >>> values = Values(table, np.array([2, 0, 1, -1]))
+        >>> values = ColumnValues(table, np.array([2, 0, 1, -1]))
         >>> values.demands(pd.CategoricalDtype(["own", "rent"]))
         array([2, 0, 1, 0])
         """
@@ -115,7 +115,7 @@ class Values:
         return np.dtype(object) if dtype.kind == "b" else np.dtype(np.float64)
 
 
-def read_values(reader: ColumnReader, cells: Any) -> Values:
+def read_values(reader: ColumnReader, cells: Any) -> ColumnValues:
     """The values of the cells of a column."""
     if not isinstance(cells, list):
         found = _read_numbers(cells) if reader.many is not None else None
@@ -216,11 +216,11 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
     return _level_reader(name, dtype, levels, textual, closed=False)
 
 
-def _of_list(reader: ColumnReader, cells: list[Any]) -> Values:
+def _of_list(reader: ColumnReader, cells: list[Any]) -> ColumnValues:
     return _of(reader, cells, np.arange(len(cells)))
 
 
-def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> Values:
+def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> ColumnValues:
     """Values of cells by their places among distinct ones, which are in order of appearance."""
     try:
         values = reader.values(list(distinct))
@@ -231,16 +231,16 @@ def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> Value
     table = np.empty(len(values), dtype=object)
     table[:] = values
     kept = np.cumsum(~missing) - 1
-    return Values(table[~missing[:-1]], np.where(missing[codes], -1, kept[codes]))
+    return ColumnValues(table[~missing[:-1]], np.where(missing[codes], -1, kept[codes]))
 
 
-def _of_numbers(reader: ColumnReader, numbers: np.ndarray, missing: BoolArray) -> Values:
+def _of_numbers(reader: ColumnReader, numbers: np.ndarray, missing: BoolArray) -> ColumnValues:
     assert reader.many is not None
     values, fits = reader.many(numbers)
     wrong = np.flatnonzero(~fits & ~missing)
     if wrong.size:
         raise CellError(int(wrong[0]), reader.expected)
-    return Values(values, np.where(missing, -1, np.arange(numbers.size)))
+    return ColumnValues(values, np.where(missing, -1, np.arange(numbers.size)))
 
 
 def _read_numbers(column: Any) -> tuple[np.ndarray, BoolArray] | None:

@@ -9,7 +9,8 @@ Always true: columns are read by the fitted schema; nobody's row depends on the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +22,8 @@ from ..kernels import IntArray
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
-from .cell_values import CellError, ColumnReader, Values, make_reader, read_values
-from .sources import Columns, RawBlock
+from .cell_values import CellError, ColumnReader, ColumnValues, make_reader, read_values
+from .sources import RawBlock, Source, TableColumns, find_format, iterate, open_source
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class PeopleReader:
     def plan(
         cls,
         path: str,
-        source: Columns,
+        source: TableColumns,
         schema: Schema,
         *,
         keep: Sequence[str] = (),
@@ -97,10 +98,10 @@ class PeopleReader:
 
     def empty(self) -> pd.DataFrame:
         """No people, in the columns and dtypes of all."""
-        nothing = Values(np.array([], dtype=object), np.array([], dtype=np.int64))
+        nothing = ColumnValues(np.array([], dtype=object), np.array([], dtype=np.int64))
         return pd.DataFrame({r.name: nothing.as_column(r.dtype) for r in self.readers.values()})
 
-    def _values(self, reader: ColumnReader, block: RawBlock, remedy: str) -> Values:
+    def _values(self, reader: ColumnReader, block: RawBlock, remedy: str) -> ColumnValues:
         try:
             return read_values(reader, block.columns[str(reader.name)])
         except CellError as error:
@@ -112,7 +113,7 @@ class PeopleReader:
             ) from None
 
     def _groups(
-        self, block: RawBlock, values: Mapping[str, Values]
+        self, block: RawBlock, values: Mapping[str, ColumnValues]
     ) -> Iterator[tuple[IntArray, pd.DataFrame]]:
         """People by what their cells need beyond the dtypes of their columns."""
         which = np.zeros(block.n_rows, dtype=np.int64)
@@ -129,6 +130,39 @@ class PeopleReader:
             frame = pd.DataFrame(columns)
             frame.index = pd.Index(at)
             yield at, frame
+
+
+@dataclass(frozen=True)
+class PeopleTable:
+    """An open table of people, and how they are read."""
+
+    source: Source
+    reader: PeopleReader
+
+    def raw_blocks(self, n_rows: int) -> Iterator[RawBlock]:
+        """The rows as they stand in the table, so many at a time."""
+        return iterate(self.reader.path, self.source, self.reader.columns, n_rows)
+
+    def blocks(self, n_rows: int) -> Iterator[People]:
+        """The people, so many at a time."""
+        return map(self.reader.read, self.raw_blocks(n_rows))
+
+
+@contextmanager
+def open_people(
+    path: str,
+    schema: Schema,
+    format_: str | None = None,
+    delimiter: str = ",",
+    *,
+    keep: Callable[[list[str]], Sequence[str]] = lambda names: (),
+    dtypes: Mapping[str, Any] | None = None,
+) -> Iterator[PeopleTable]:
+    """The people of a file; ``keep`` chooses columns to copy among all."""
+    with open_source(path, find_format(path, format_), delimiter) as source:
+        kept = keep(source.names)
+        reader = PeopleReader.plan(path, source, schema, keep=kept, dtypes=dtypes)
+        yield PeopleTable(source, reader)
 
 
 def _check_dtypes(dtypes: Mapping[str, Any], features: Mapping[str, Feature]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class RawBlock:
         return digest.hexdigest()
 
 
-class Columns(Protocol):
+class TableColumns(Protocol):
     """What is known about a table before its rows are read."""
 
     @property
@@ -114,7 +114,7 @@ class KnownColumns:
     whole: frozenset[str] = frozenset()
 
 
-class Source(Columns, Protocol):
+class Source(TableColumns, Protocol):
     """An open table."""
 
     def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
@@ -419,7 +419,7 @@ class ArrowSource:
 
     path: str
     schema: Any
-    groups: Groups = field(repr=False)
+    groups: RowGroups = field(repr=False)
     textual: bool = False
 
     @classmethod
@@ -427,7 +427,7 @@ class ArrowSource:
         """The table in a stream; Parquet on standard input is read whole."""
         pa = require_pyarrow(path)
         seekable: Any = stream
-        groups: Groups
+        groups: RowGroups
         if format_ == "parquet" and _is_standard_input(stream):
             seekable = io.BytesIO(stream.read())
         try:
@@ -501,7 +501,7 @@ class ArrowSource:
         )
 
 
-def _of_arrow(pa: Any, stream: Any) -> tuple[Any, Groups]:
+def _of_arrow(pa: Any, stream: Any) -> tuple[Any, RowGroups]:
     """The schema, and the record batches of a file or stream."""
     is_file = not _is_standard_input(stream) and stream.read(len(MAGIC)) == MAGIC
     if not is_file:
@@ -518,7 +518,7 @@ def _is_standard_input(stream: Any) -> bool:
     return sys.stdin is not None and stream is sys.stdin.buffer
 
 
-class Groups(Protocol):
+class RowGroups(Protocol):
     """Groups of rows of a file, each of which can be read by itself."""
 
     def sizes(self) -> list[int] | None:
