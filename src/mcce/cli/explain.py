@@ -1,215 +1,585 @@
-"""``mcce explain``: answers to people in files, block by block, into a file or a folder."""
+"""``mcce explain``: answers to people in files, block by block, into a file or a folder.
+
+One file is answered in this process, block by block. Several files, a folder or an engine share the
+work among processes; then partitions that failed are listed, and the others are complete.
+
+Always true: nothing is computed before input, output and settings are checked; what is written does
+not depend on the engine or the number of workers; existing output is never lost unless the user
+wants that; a file appears whole and under its name at the end alone, and until then its parts
+stand in a folder beside it.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
-import typer
-
-from .options import (
-    AsJson,
-    Classes,
-    Debug,
-    Delimiter,
-    Dtypes,
-    InFlight,
-    InputFormat,
-    Jobs,
-    KeyFile,
-    Predictor,
-    PredictorKind,
-    PredictorOutput,
-    Quiet,
-    RowsPerSecond,
-    Trust,
+from ..errors import McceError, ParameterError, ReadError, SchemaError, shorten
+from ..execution.workers import (
+    PARTITION_ROWS,
+    Failure,
+    FilesTask,
+    Outcome,
+    PackedExplainer,
+    Reading,
+    explain_units,
+    find_executor,
 )
-from .terminal import reported
+from ..explainer import MCCE
+from ..files.answer_tables import Layout, join_parts, stream_tables
+from ..files.parts import (
+    FAILURES,
+    UNSTABLE,
+    Answered,
+    BlockRun,
+    Manifest,
+    Number,
+    PartsFolder,
+    Receipt,
+    alone,
+    read_manifest,
+)
+from ..files.people import PeopleReader, PeopleTable
+from ..files.sources import (
+    STANDARD,
+    Format,
+    estimate_rows,
+    find_format,
+    reading,
+    require_pyarrow,
+)
+from ..files.training import read_training
+from ..files.units import PeopleFile, Unit, find_files, is_single, names_checksum, scan_files
+from ..runtime.progress import without_warnings
+from ..runtime.replacing import replacing, writing
+from ..tables.schema import Schema
+from ..version import __version__
+from .arguments import ExplainArguments
+from .inputs import (
+    BLOCK_ROWS,
+    check_output_path,
+    explain_people,
+    load_explainer,
+    open_people,
+    read_checksum,
+    read_dtypes,
+    read_rules,
+    split_names,
+)
+from .predictors import PredictorLoader, fingerprint, split_limits
+from .terminal import PeopleBar, can_draw, describe_status, notify, printable, show_json
 
-HELP = """Find what would have given people the desired decision.
-
-EXPLAINER is a file of mcce fit, PEOPLE a CSV, Parquet, Arrow/Feather or JSON-lines file, or - for
-standard input. The output has one row per answer, and one with a reason for everybody without.
-People are read in blocks by the columns of the explainer, and every block is written as a complete
-part: a run that was interrupted or killed goes on with --resume and loses nothing.
-
-Several files, a folder of them or --engine share the work among processes: of this machine, or of
-a cluster of Dask, Ray or Spark. --key names the columns that identify a person."""
-EPILOG = """\
-\b
-Examples:
-  mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
-      -o answers.csv
-  mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
-      -o answers.parquet --resume
-  mcce explain bank.mcce - --format jsonl --predictor scoring:score \\
-      -o - --output-format jsonl < people.jsonl
-  mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
-      --output-format csv -o answers/
-  mcce explain bank.mcce people.csv --predictor model.joblib --trust \\
-      --anonymity 5 --quasi-identifiers Job,Duration --training train.csv \\
-      -o release.csv
-  mcce explain bank.mcce lake/*.parquet --key customer --workers 2 \\
-      --predictor scoring:score -o answers/
-"""
-
-
-Explainer = Annotated[str, typer.Argument(metavar="EXPLAINER", help="File of mcce fit.")]
-People = Annotated[
-    list[str],
-    typer.Argument(metavar="PEOPLE", help="Whom to explain: files, or folders of files."),
-]
-Output = Annotated[
-    str,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE|FOLDER/|-",
-        help="One file; or a folder, named with a slash at the end, that keeps the parts; or - "
-        "for standard output.",
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option("--resume", help="Go on with an unfinished run; begin where there is none yet."),
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an output or an unfinished run.")
-]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option("--keep", metavar="NAMES", help="Columns to copy, e.g. a customer number."),
-]
-Key = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key",
-        metavar="NAMES",
-        help="Columns that identify a person, in place of the row in the file; needed for "
-        "several files.",
-    ),
-]
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help="Who shares the work: local (processes of this machine), dask, ray or spark. Files "
-        "must have the same names for all workers.",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", metavar="N", help="Worker processes, by default one for each core."),
-]
-Rules = Annotated[
-    str | None,
-    typer.Option("--rules", metavar="FILE", help="Further rules for these people."),
-]
-NCounterfactuals = Annotated[
-    int | None,
-    typer.Option("--n-counterfactuals", metavar="N", help="Other than at fit."),
-]
-BlockRows = Annotated[
-    int | None,
-    typer.Option(
-        "--block-rows",
-        metavar="N",
-        help="People per block, by default 5000, and 20000 per partition if work is shared. "
-        "Answers do not depend on it; a killed run repeats at most one block per worker.",
-    ),
-]
-Prefix = Annotated[
-    str, typer.Option("--prefix", help="What stands before the names of added columns.")
-]
-Anonymity = Annotated[
-    int | None,
-    typer.Option(
-        "--anonymity",
-        metavar="K",
-        help="Write ranges and sets of values that at least K training people fit, in place of "
-        "exact values of --quasi-identifiers.",
-    ),
-]
-QuasiIdentifiers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--quasi-identifiers",
-        metavar="NAMES",
-        help="With --anonymity: columns by which people could be recognised.",
-    ),
-]
-Training = Annotated[
-    str | None,
-    typer.Option(
-        "--training",
-        metavar="FILE",
-        help="With --anonymity: the rows that the explainer was fitted on.",
-    ),
-]
-MinPureness = Annotated[
-    float | None,
-    typer.Option(
-        "--min-pureness",
-        help="With --anonymity: the share of these values that the predictor must accept, where "
-        "possible; by default 0.9.",
-    ),
-]
-Tolerance = Annotated[
-    float,
-    typer.Option("--tolerance", help="How far scores may be from those at fit, relatively."),
-]
-OutputFormat = Annotated[
-    str | None,
-    typer.Option("--output-format", help="Format of the output: csv, parquet, arrow or jsonl."),
-]
+# Failures that are shown as they happen; a file lists all in the end.
+MOST_SHOWN = 5
+# Begins to answer, given a folder and people per block: the number of partitions, and what becomes
+# of each part; None is for the number of parts in one process, which is not known.
+Begin = Callable[[PartsFolder, int], tuple[int | None, Iterator[Outcome]]]
 
 
-def explain(
-    explainer: Explainer,
-    people: People,
-    predictor: Predictor,
-    output: Output,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
-    keep: Keep = None,
-    key: Key = None,
-    engine: Engine = None,
-    workers: Workers = None,
-    rules: Rules = None,
-    n_counterfactuals: NCounterfactuals = None,
-    anonymity: Anonymity = None,
-    quasi_identifiers: QuasiIdentifiers = None,
-    training: Training = None,
-    min_pureness: MinPureness = None,
-    block_rows: BlockRows = None,
-    prefix: Prefix = "",
-    tolerance: Tolerance = 1e-9,
-    format_: InputFormat = None,
-    output_format: OutputFormat = None,
-    delimiter: Delimiter = ",",
-    dtype: Dtypes = None,
-    kind: PredictorKind = None,
-    trust: Trust = False,
-    classes: Classes = None,
-    output_is: PredictorOutput = None,
-    rate: RowsPerSecond = None,
-    in_flight: InFlight = None,
-    jobs: Jobs = None,
-    key_file: KeyFile = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+def run(arguments: ExplainArguments) -> None:
+    """Explain people, in this process or shared among several."""
+    target = Destination.find(arguments.output, arguments.output_format)
+    if arguments.block_rows is not None and arguments.block_rows < 1:
+        raise ParameterError(f"--block-rows must be at least 1, got {arguments.block_rows}.")
+    _check_anonymity(arguments)
+    shared = arguments.engine is not None or arguments.workers is not None
+    if shared or len(arguments.people) > 1 or not is_single(arguments.people[0]):
+        _run_shared(arguments, target)
+    else:
+        _run_here(arguments, target)
+
+
+def _run_here(arguments: ExplainArguments, target: Destination) -> None:
+    """Explain the people of one file in this process."""
+    path, table = arguments.people[0], arguments.table
+    kind = find_format(path, table.format)
+    check_output_path(arguments.output, [path, arguments.training, *_inputs(arguments)])
+    if _is_complete(arguments, target):
+        return
+    explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
+    with open_people(path, explainer.schema_, table, partial(_kept, arguments)) as people:
+        _show_ignored(arguments, people.reader)
+        bar = PeopleBar(estimate_rows(path, kind), wanted=not arguments.run.quiet)
+        with without_warnings(), bar:
+            work = _plan_blocks(arguments, explainer, people.reader, bar)
+            if target.folder is None:
+                _stream(arguments, work, people, target.format, bar)
+                return
+            job = _job(arguments, target.format, work.layout, [kind]) | _anonymity_job(arguments)
+
+            def begin(folder: PartsFolder, block_rows: int) -> tuple[None, Iterator[Outcome]]:
+                blocks = people.raw_blocks(block_rows)
+                parts = enumerate(work.write_parts(blocks, folder, target.format))
+                return None, (Outcome(Unit(n, path, kind), done) for n, done in parts)
+
+            _write_parts(arguments, target, job | {"block_rows": BLOCK_ROWS}, bar, begin)
+
+
+def _inputs(arguments: ExplainArguments) -> list[str | None]:
+    """The files that are read beside those of people, by name; None where there is none."""
+    explainer, key_file = arguments.explainer, arguments.run.key_file
+    return [explainer.path, arguments.predictor.name, explainer.rules, key_file]
+
+
+def _kept(arguments: ExplainArguments, known: Collection[str]) -> list[str]:
+    """The columns to copy, those of the key first."""
+    names = [split_names(texts, known) or [] for texts in (arguments.key, arguments.keep)]
+    return list(dict.fromkeys(chain.from_iterable(names)))
+
+
+def _show_ignored(arguments: ExplainArguments, reader: PeopleReader) -> None:
+    """Show which columns are not used."""
+    if reader.ignored and not arguments.run.quiet:
+        notify(f"columns that are not used: {shorten(list(reader.ignored), 300)}.")
+
+
+def _plan_blocks(
+    arguments: ExplainArguments, explainer: MCCE, reader: PeopleReader, bar: PeopleBar
+) -> BlockRun:
+    """How blocks are answered, after a trial with nobody."""
+    explain = partial(
+        explain_people,
+        explainer,
+        rules=read_rules(arguments.explainer.rules),
+        bar=bar,
+        anonymity=_anonymity(arguments, explainer.schema_),
+    )
+    nobody, numbered = explain(reader.empty()), not arguments.key
+    layout = Layout.plan(reader, nobody, arguments.prefix, numbered=numbered)
+    return BlockRun(explain, reader, layout)
+
+
+def _stream(
+    arguments: ExplainArguments,
+    work: BlockRun,
+    people: PeopleTable,
+    format_: Format,
+    bar: PeopleBar,
 ) -> None:
-    """Find what would have given people the desired decision."""
-    with reported(debug=debug, as_json=as_json):
-        from .anonymity import AnonymityChoice
-        from .predictors import PredictorChoice
-        from .running import AnswersFile, ExplainerFile, PeopleFile, Request, Sharing, run
+    """Answers on standard output, as they come."""
+    answered = Answered(work, people.raw_blocks(arguments.block_rows or BLOCK_ROWS))
+    with bar, writing(Path("standard output")):
+        stream_tables(answered, format_, sys.stdout.buffer)
+    _summarize(arguments, answered.counts, bar.seconds)
 
-        choice = PredictorChoice(predictor, kind, trust, classes, output_is, rate, in_flight)
-        file = ExplainerFile(explainer, choice, rules, n_counterfactuals, tolerance, jobs, key_file)
-        source = PeopleFile(people[0], format_, delimiter, dtype, keep, key)
-        target = AnswersFile(output, output_format, prefix, resume, overwrite)
-        crowd = AnonymityChoice(anonymity, quasi_identifiers, training, min_pureness)
-        shared = Sharing(people, engine, workers)
-        run(Request(file, source, target, shared, block_rows, as_json, quiet, debug, crowd))
+
+def _check_anonymity(arguments: ExplainArguments) -> None:
+    """Raise unless the options of anonymous answers go together."""
+    options = {
+        "--quasi-identifiers": arguments.quasi_identifiers,
+        "--training": arguments.training,
+        "--min-pureness": arguments.min_pureness,
+    }
+    given = [option for option, value in options.items() if value]
+    if arguments.anonymity is None and given:
+        raise ParameterError(f"{given[0]} is for anonymous answers: add --anonymity K.")
+    if arguments.anonymity is not None and not (arguments.quasi_identifiers and arguments.training):
+        raise ParameterError(
+            "--anonymity needs --quasi-identifiers, the columns by which people can be "
+            "recognised, and --training, the file that the explainer was fitted on."
+        )
+
+
+def _anonymity(arguments: ExplainArguments, schema: Schema) -> dict[str, Any]:
+    """Arguments of ``anonymize``; none if answers are not to be anonymous."""
+    path, table = arguments.training, arguments.table
+    if arguments.anonymity is None or path is None:
+        return {}
+    known = [str(name) for name in schema.names]
+    dtypes = {n: dtype for n, dtype in read_dtypes(table.dtypes).items() if n in known}
+    rows = read_training(path, find_format(path), delimiter=table.delimiter, dtypes=dtypes)
+    pureness = arguments.min_pureness
+    return {
+        "anonymity": arguments.anonymity,
+        "quasi_identifiers": split_names(arguments.quasi_identifiers, known),
+        # Such as the outcome, which fit left out.
+        "training": rows[[name for name in rows.columns if name in known]],
+        **({} if pureness is None else {"min_pureness": pureness}),
+    }
+
+
+def _anonymity_job(arguments: ExplainArguments) -> dict[str, Any]:
+    """What decides the output of anonymous answers; nothing for all others."""
+    if arguments.anonymity is None or arguments.training is None:
+        return {}
+    return {
+        "anonymity": arguments.anonymity,
+        "quasi_identifiers": list(arguments.quasi_identifiers or ()),
+        "training": read_checksum(arguments.training),
+        "min_pureness": arguments.min_pureness,
+    }
+
+
+def _run_shared(arguments: ExplainArguments, target: Destination) -> None:
+    """Explain the people of files on several processes."""
+    executor = find_executor(arguments.engine or "local", arguments.workers)
+    paths = _check_shared(arguments)
+    if _is_complete(arguments, target):
+        return
+    explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
+    rules = read_rules(arguments.explainer.rules)
+    files = scan_files(paths, arguments.table.format, arguments.table.delimiter)
+    with without_warnings():
+        how, layout = _plan_files(arguments, explainer, rules, files)
+    # Neither the rows of a partition nor the job depend on who does the work.
+    job = _job(arguments, target.format, layout, [file.format for file in files])
+    job["people"] = {"n_files": len(files), "sha256": names_checksum(files)}
+
+    def begin(folder: PartsFolder, block_rows: int) -> tuple[int, Iterator[Outcome]]:
+        units = [unit for at, file in enumerate(files) for unit in file.units(at, block_rows)]
+        choice = split_limits(arguments.predictor, arguments.workers or 1)
+        loader, tolerance = PredictorLoader.here(choice), arguments.explainer.tolerance
+        packed = PackedExplainer.pack(explainer, loader, tolerance=tolerance)
+        task = FilesTask(packed, how, layout, folder, target.format, block_rows, rules)
+        return len(units), explain_units(executor, task, units)
+
+    assert target.folder is not None
+    target = replace(target, folder=target.folder.resolve())
+    bar = PeopleBar(_count_rows(arguments, files), wanted=not arguments.run.quiet)
+    _write_parts(arguments, target, job | {"block_rows": PARTITION_ROWS}, bar, begin)
+
+
+def _check_shared(arguments: ExplainArguments) -> list[str]:
+    """The files, if they and the settings go together."""
+    if arguments.people == [STANDARD]:
+        raise ParameterError(
+            "Standard input is one stream and cannot be shared among workers. Name files, or leave "
+            "out --engine and --workers."
+        )
+    paths = find_files(arguments.people)
+    for path in paths:
+        find_format(path, arguments.table.format)
+    if arguments.output == STANDARD:
+        raise ParameterError(
+            "Workers write files, not standard output. Name a file or a folder with -o, or leave "
+            "out --engine, --workers and other files."
+        )
+    if arguments.anonymity is not None:
+        raise ParameterError(
+            "--anonymity counts training people in one process. Name one file of people, and leave "
+            "out --engine and --workers."
+        )
+    if arguments.run.jobs is not None:
+        raise ParameterError("--jobs is for one process. Say --workers, the number of processes.")
+    predictor, workers = arguments.predictor, arguments.workers
+    if (predictor.rows_per_second, predictor.in_flight) != (None, None) and workers is None:
+        raise ParameterError(
+            "--rows-per-second and --in-flight are split among all workers. Say how many there are "
+            "with --workers; of a cluster that runs already, at least as many processes as it has."
+        )
+    split_limits(predictor, workers or 1)
+    if len(paths) > 1 and not arguments.key:
+        raise ParameterError(
+            f"There are {len(paths)} files, so that the number of a row does not identify a "
+            "person. Name the columns that do, such as --key customer."
+        )
+    check_output_path(arguments.output, [*paths, *_inputs(arguments)])
+    return paths
+
+
+def _plan_files(
+    arguments: ExplainArguments, explainer: MCCE, rules: Any, files: Sequence[PeopleFile]
+) -> tuple[Reading, Layout]:
+    """How people are read and answers are written in all files alike."""
+    table = arguments.table
+    keep = _kept(arguments, {name for file in files for name in file.names})
+    whole = frozenset(name for name in keep if all(file.holds_whole(name) for file in files))
+    how = Reading(tuple(keep), whole, read_dtypes(table.dtypes), table.delimiter)
+    reader = _first_reader(explainer, how, files)
+    _show_ignored(arguments, reader)
+    nobody = explainer.explain(reader.empty(), constraints=rules)
+    return how, Layout.plan(reader, nobody, arguments.prefix, numbered=not arguments.key)
+
+
+def _first_reader(explainer: MCCE, how: Reading, files: Sequence[PeopleFile]) -> PeopleReader:
+    """How the first readable file is read; if there is none, raise the error of the first."""
+    failure: McceError | None = None
+    for file in files:
+        try:
+            if file.error is not None:
+                raise file.error
+            return how.plan(file.path, file, explainer.schema_)
+        except (ReadError, SchemaError) as error:
+            failure = failure or error
+    assert failure is not None
+    raise failure
+
+
+def _count_rows(arguments: ExplainArguments, files: Sequence[PeopleFile]) -> int | None:
+    """About how many people there are, for the bar; None if that is not quickly known."""
+    if arguments.run.quiet or not can_draw():
+        return None
+    sizes = [
+        estimate_rows(file.path, file.format) if file.sizes is None else sum(file.sizes)
+        for file in files
+        if file.error is None
+    ]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def _job(
+    arguments: ExplainArguments, format_: Format, layout: Layout, inputs: Collection[Format]
+) -> dict[str, Any]:
+    """Everything that decides the output, but for the people and how many a block has."""
+    explainer, table = arguments.explainer, arguments.table
+    return {
+        "mcce": __version__,
+        "explainer": read_checksum(explainer.path),
+        "predictor": fingerprint(arguments.predictor),
+        "rules": None if explainer.rules is None else read_checksum(explainer.rules),
+        "n_counterfactuals": explainer.n_counterfactuals,
+        "columns": {name: str(dtype) for name, dtype in layout.dtypes.items()},
+        "format": format_,
+        "dtypes": read_dtypes(table.dtypes),
+        "delimiter": table.delimiter,
+        "input_formats": sorted(set(inputs)),
+    }
+
+
+def _write_parts(
+    arguments: ExplainArguments,
+    target: Destination,
+    job: dict[str, Any],
+    bar: PeopleBar,
+    begin: Begin,
+) -> None:
+    """Write the parts, and the file if one is wanted; ``job`` has the default people per block."""
+    assert target.folder is not None
+    with alone(target.folder):
+        # Another run may have ended since this one began.
+        if _is_complete(arguments, target):
+            return
+        folder, block_rows = _open_folder(arguments, target, target.folder, job)
+        n_units, outcomes = begin(folder, block_rows)
+        tally = _Tally(arguments, bar, n_units)
+        with bar, _resumable(tally.describe):
+            for outcome in outcomes:
+                tally.add(outcome)
+        if not tally.failed:
+            _finish(target, folder, dict(sorted(tally.receipts.items())))
+        _conclude(arguments, tally, folder)
+
+
+@dataclass
+class _Tally:
+    """What became of parts so far; ``n_units`` if processes share the work."""
+
+    arguments: ExplainArguments
+    bar: PeopleBar
+    n_units: int | None
+    n_shown: int = 0
+    receipts: dict[Any, Receipt] = field(default_factory=dict)
+    n_reused: int = 0
+    totals: Counter[str] = field(default_factory=Counter)
+    failed: list[tuple[Unit, Failure]] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a part, and show it if it failed."""
+        if outcome.failure is not None:
+            self._show(outcome.unit, outcome.failure, again=outcome.again)
+            self.failed += [] if outcome.again else [(outcome.unit, outcome.failure)]
+        if outcome.done is None:
+            return
+        receipt, bar = outcome.done.receipt, self.bar
+        self.receipts[outcome.unit.number] = receipt
+        self.totals.update(receipt.counts)
+        self.n_reused += outcome.done.reused
+        # In one process, people are counted as they are answered.
+        if outcome.done.reused or self.n_units is not None:
+            bar.done += receipt.n_rows
+        # What an earlier run has written comes first, and does not count for the rate.
+        (bar.reuse if self.n_reused == len(self.receipts) else bar.show)(bar.done)
+
+    def _show(self, unit: Unit, failure: Failure, *, again: bool) -> None:
+        """Show what failed, but not too often."""
+        self.n_shown += 1
+        if self.arguments.run.as_json or self.n_shown > MOST_SHOWN + 1:
+            return
+        what = "failed, to be tried again" if again else "failed"
+        text = f"{what}: {unit.shown}: {printable(failure.reason)}"
+        trace = printable(failure.traceback, lines=True) if self.arguments.run.debug else ""
+        if self.n_shown > MOST_SHOWN:
+            trace = ""
+            text = "further failures are not shown; those that last are listed at the end."
+        self.bar.notify(text, trace)
+
+    def describe(self) -> str:
+        """How many are complete."""
+        n_people = _count(self.totals)
+        if self.n_units is None:
+            return f"The answers to the first {n_people} people are complete"
+        done = f"{len(self.receipts)} of {self.n_units} partitions are complete"
+        return f"{done}, the answers to {n_people:,} people"
+
+
+def _conclude(arguments: ExplainArguments, tally: _Tally, folder: PartsFolder) -> None:
+    """Show what became of everybody; raise if partitions failed."""
+    failed = sorted(tally.failed, key=lambda one: one[0].number)
+    listed = [_report(unit, failure) for unit, failure in failed]
+    details, text = {}, ""
+    if tally.n_units is not None:
+        reused = f", {tally.n_reused} of them from an earlier run" if tally.n_reused else ""
+        text = f" {tally.n_units} partitions{reused}."
+        details = {"n_partitions": tally.n_units, "n_reused": tally.n_reused, "failed": listed}
+    if not failed or arguments.run.as_json:
+        _summarize(arguments, tally.totals, tally.bar.seconds, details, text)
+    if not failed:
+        return
+    folder.list_failures(listed)
+    _, first = failed[0]
+    raise first.kind(
+        f"{len(failed)} of {tally.n_units} partitions failed; "
+        f"{shorten(folder.path / FAILURES, 200)} lists them. The others are complete. The same "
+        "command with --resume tries those that failed again."
+    )
+
+
+def _report(unit: Unit, failure: Failure) -> dict[str, Any]:
+    """A failure, for machines."""
+    rows = {"path": unit.path, "first": unit.first, "n_rows": unit.n_rows}
+    return rows | {"kind": failure.kind.__name__, "reason": failure.reason}
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where the output goes."""
+
+    file: Path | None
+    folder: Path | None
+    format: Format
+
+    @classmethod
+    def find(cls, output: str, format_: str | None) -> Destination:
+        """The target that the user named."""
+        if output.lower().endswith(".gz"):
+            raise ParameterError(
+                f"Output is not compressed, got -o {shorten(output, 200)}. Leave out .gz, or write "
+                "to standard output and send that through gzip."
+            )
+        is_folder = output.endswith(("/", "\\")) or Path(output).is_dir()
+        is_folder = is_folder and output != STANDARD
+        name = "answers.parquet" if is_folder else output
+        found = find_format(name, format_, option="--output-format")
+        if found in ("parquet", "arrow"):
+            require_pyarrow(output)
+        if output == STANDARD:
+            return cls(None, None, found)
+        if is_folder:
+            return cls(None, Path(output), found)
+        # Beside the file that a link leads to: files move only within a file system.
+        path = Path(os.path.realpath(output))
+        return cls(path, path.with_name(f"{path.name}.parts"), found)
+
+    def is_unfinished(self, manifest: Manifest | None) -> bool:
+        """Whether the folder of parts, with this manifest, is that of a run to go on with."""
+        return manifest is not None and (self.file is not None or manifest.n_parts is None)
+
+
+def _is_complete(arguments: ExplainArguments, target: Destination) -> bool:
+    """Whether a run that would go on has ended; raises if output would be lost."""
+    if target.folder is None:
+        if arguments.resume:
+            raise ParameterError("Standard output cannot be resumed. Name a file with -o.")
+        return False
+    if arguments.overwrite and not arguments.resume:
+        return False
+    with reading(str(target.folder)):
+        manifest = read_manifest(target.folder)
+        if target.file is None:
+            ended = manifest is not None and not target.is_unfinished(manifest)
+        else:
+            ended = manifest is None and target.file.exists()
+    if arguments.overwrite:
+        return False
+    if arguments.resume:
+        if ended:
+            notify(f"{printable(arguments.output)} is there; no run is left to resume.")
+        return ended
+    if ended:
+        raise ParameterError(
+            f"{shorten(arguments.output, 200)} exists already. Replace it with --overwrite, or "
+            "name another output."
+        )
+    if manifest is not None:
+        raise ParameterError(
+            f"There is an unfinished run in {shorten(target.folder, 200)}. Go on with --resume, or "
+            "begin anew with --overwrite."
+        )
+    return False
+
+
+def _open_folder(
+    arguments: ExplainArguments, target: Destination, path: Path, job: dict[str, Any]
+) -> tuple[PartsFolder, int]:
+    """The folder of parts, a new one or that of an unfinished run, and people per block.
+
+    People per block are as the user says, as in the unfinished run, or the default.
+    """
+    resumes = arguments.resume and target.is_unfinished(read_manifest(path))
+    if arguments.overwrite and not resumes:
+        PartsFolder(path, "").clear()
+    manifest = read_manifest(path)
+    found = None if manifest is None else manifest.job.get("block_rows")
+    known = found if isinstance(found, int) and found > 0 else job["block_rows"]
+    block_rows = known if arguments.block_rows is None else arguments.block_rows
+    job = job | {"block_rows": block_rows}
+    return PartsFolder.open(path, job, f".{target.format}"), block_rows
+
+
+def _finish(target: Destination, folder: PartsFolder, receipts: Mapping[Number, Receipt]) -> None:
+    """End a run: the parts stay as a folder, or become the file that is wanted."""
+    parts = folder.finish(receipts)
+    if target.file is not None:
+        with writing(target.file), replacing(target.file, folder.path) as stream:
+            join_parts(parts, target.format, stream)
+        folder.remove()
+
+
+@contextmanager
+def _resumable(complete: Callable[[], str]) -> Iterator[None]:
+    """Add to any error what is complete, and how to go on."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note("interrupted.")
+        error.add_note(f"{complete()}; the same command with --resume goes on from there.")
+        raise
+
+
+def _count(totals: Counter[str]) -> int:
+    """How many people are counted by status."""
+    return sum(totals.values()) - totals[UNSTABLE]
+
+
+def _summarize(
+    arguments: ExplainArguments,
+    totals: Counter[str],
+    seconds: float,
+    details: Mapping[str, Any] | None = None,
+    text: str = "",
+) -> None:
+    """Show what became of everybody."""
+    people = {name: count for name, count in totals.items() if name != UNSTABLE}
+    n_unstable, output = totals[UNSTABLE], arguments.output
+    if arguments.run.as_json:
+        content = {"output": output, "n_people": _count(totals), "status": people}
+        content |= {"n_unstable": n_unstable, "seconds": round(seconds, 3), **(details or {})}
+        show_json(content, sys.stderr if output == STANDARD else None)
+    elif not arguments.run.quiet:
+        shown = f"{describe_status(people, seconds)}"
+        if n_unstable:
+            shown += f" The predictor is unstable: {n_unstable} answers were withdrawn."
+        shown += text
+        if output != STANDARD:
+            shown += f" Answers, and reasons where there is none: {printable(output)}"
+        notify(shown)

@@ -15,7 +15,8 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module, invalidate_caches
 from pathlib import Path
@@ -25,8 +26,11 @@ from uuid import uuid4
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
 from ..files.parts import checksum
+from ..predictors import LightGBM, Onnx, Remote, XGBoost
+from ..predictors.transport import read_address
 from ..runtime.progress import without_prints
-from .terminal import printable, say, wrap
+from .arguments import PredictorArguments
+from .terminal import notify, printable
 
 KINDS = {
     ".joblib": "joblib",
@@ -47,118 +51,108 @@ URL = re.compile(r"https?://", re.IGNORECASE)
 _PROCESS = uuid4().hex
 
 
-@dataclass(frozen=True)
-class PredictorChoice:
-    """Which black box the user means, and what it does not say itself."""
-
-    name: str
-    kind: str | None = None
-    trust: bool = False
-    classes: Sequence[str] | None = None
-    output: str | None = None
-    rows_per_second: float | None = None
-    in_flight: int | None = None
-    warned: bool = False
-
-    def load(self, origin: ModuleFolder | None = None) -> Any:
-        """The predictor."""
-        if URL.match(self.name):
-            from ..predictors import Remote
-
-            return Remote(
-                self.name,
-                self.output or "score",  # type: ignore[arg-type]
-                self.classes,
-                rows_per_second=self.rows_per_second,
-                in_flight=self.in_flight,
-            )
-        if self.rows_per_second is not None or self.in_flight is not None:
-            raise ParameterError(
-                "--rows-per-second and --in-flight are for servers, but the predictor is "
-                f"{shorten(self.name, 200)}. Leave them out, or give the URL of a server."
-            )
-        kind = self.kind or KINDS.get(Path(self.name).suffix.lower())
-        function = FUNCTION.fullmatch(self.name)
-        if kind is None and function is not None:
-            with without_prints():
-                return _import(function["module"], function["name"], origin or ModuleFolder.here())
-        if kind not in LOADERS:
-            raise ParameterError(
-                f"The kind of the predictor {shorten(self.name, 200)} is not clear. Use a file "
-                f"that ends in {', '.join(KINDS)}, module:name, a URL, or --predictor-kind with "
-                f"one of {', '.join(LOADERS)}."
-            )
-        if not Path(self.name).is_file():
-            raise PredictorError(
-                f"There is no predictor file {shorten(self.name, 200)}. Check its name."
-            )
-        with without_prints():
-            return self._guarded(LOADERS[kind])
-
-    def shared_by(self, n_workers: int) -> PredictorChoice:
-        """The predictor as each of several processes loads it: with its part of the limits.
-
-        Examples
-        --------
-        >>> server = PredictorChoice("http://models/credit", rows_per_second=1000.0, in_flight=8)
-        >>> part = server.shared_by(3)
-        >>> part.rows_per_second, part.in_flight
-        (333.0, 2)
-        """
-        if n_workers == 1:
-            return self
-        return replace(
-            self,
-            rows_per_second=_part("--rows-per-second", self.rows_per_second, n_workers),
-            in_flight=_part("--in-flight", self.in_flight, n_workers),
+def load_predictor(
+    choice: PredictorArguments, origin: ModuleFolder | None = None, *, warned: bool = False
+) -> Any:
+    """The predictor that the user means; ``warned`` if there was a warning about its code."""
+    if URL.match(choice.name):
+        return Remote(
+            choice.name,
+            choice.output or "score",  # type: ignore[arg-type]
+            choice.classes,
+            rows_per_second=choice.rows_per_second,
+            in_flight=choice.in_flight,
         )
+    if choice.rows_per_second is not None or choice.in_flight is not None:
+        raise ParameterError(
+            "--rows-per-second and --in-flight are for servers, but the predictor is "
+            f"{shorten(choice.name, 200)}. Leave them out, or give the URL of a server."
+        )
+    kind = choice.kind or KINDS.get(Path(choice.name).suffix.lower())
+    function = FUNCTION.fullmatch(choice.name)
+    if kind is None and function is not None:
+        with without_prints():
+            return _import(function["module"], function["name"], origin or ModuleFolder.here())
+    if kind not in LOADERS:
+        raise ParameterError(
+            f"The kind of the predictor {shorten(choice.name, 200)} is not clear. Use a file "
+            f"that ends in {', '.join(KINDS)}, module:name, a URL, or --predictor-kind with "
+            f"one of {', '.join(LOADERS)}."
+        )
+    if not Path(choice.name).is_file():
+        raise PredictorError(
+            f"There is no predictor file {shorten(choice.name, 200)}. Check its name."
+        )
+    if kind == "joblib" and choice.trust and not warned:
+        notify(f"warning: loading {printable(choice.name)} runs the code in it (--trust).")
+    with without_prints(), _load_errors(choice.name):
+        return LOADERS[kind](choice)
 
-    @property
-    def shown(self) -> str:
-        """The name without what is secret in it: user, password and query of a URL."""
-        if not URL.match(self.name):
-            return self.name
-        from ..predictors.transport import read_address
 
-        return str(read_address("url", self.name))
+@contextmanager
+def _load_errors(name: str) -> Iterator[None]:
+    """Turn errors of a library about its file into errors of ours."""
+    try:
+        yield
+    except McceError:
+        raise
+    except ImportError as error:
+        raise MissingExtraError(
+            f"The predictor {shorten(name, 200)} needs {error.name or 'a library'}, which "
+            "is not installed. Install it, for example with pip install "
+            '"mcce[predictors]" or "mcce[skops]".'
+        ) from error
+    # A file of another library can fail in more ways than anybody could list.
+    except Exception as error:
+        raise PredictorError(
+            f"The predictor {shorten(name, 200)} cannot be loaded "
+            f"({type(error).__name__}: {shorten(error, 200)}). Check that the file is whole, "
+            "and that the libraries have the versions that wrote it."
+        ).keeping(error) from error
 
-    def fingerprint(self) -> str:
-        """What tells this predictor from others: the checksum of its file, or its name."""
-        return checksum(self.name) if Path(self.name).is_file() else self.shown
 
-    def _guarded(self, loader: Callable[[PredictorChoice], Any]) -> Any:
-        try:
-            return loader(self)
-        except McceError:
-            raise
-        except ImportError as error:
-            raise MissingExtraError(
-                f"The predictor {shorten(self.name, 200)} needs {error.name or 'a library'}, which "
-                "is not installed. Install it, for example with pip install "
-                '"mcce[predictors]" or "mcce[skops]".'
-            ) from error
-        # A file of another library can fail in more ways than anybody could list.
-        except Exception as error:
-            raise PredictorError(
-                f"The predictor {shorten(self.name, 200)} cannot be loaded "
-                f"({type(error).__name__}: {shorten(error, 200)}). Check that the file is whole, "
-                "and that the libraries have the versions that wrote it."
-            ).keeping(error) from error
+def split_limits(choice: PredictorArguments, n_workers: int) -> PredictorArguments:
+    """The predictor as each of several processes loads it: with its part of the limits.
+
+    Examples
+    --------
+    >>> server = PredictorArguments("http://models/credit", rows_per_second=1000.0, in_flight=8)
+    >>> part = split_limits(server, 3)
+    >>> part.rows_per_second, part.in_flight
+    (333.0, 2)
+    """
+    if n_workers == 1:
+        return choice
+    return replace(
+        choice,
+        rows_per_second=_part("--rows-per-second", choice.rows_per_second, n_workers),
+        in_flight=_part("--in-flight", choice.in_flight, n_workers),
+    )
+
+
+def public_name(choice: PredictorArguments) -> str:
+    """The name without what is secret in it: user, password and query of a URL."""
+    return str(read_address("url", choice.name)) if URL.match(choice.name) else choice.name
+
+
+def fingerprint(choice: PredictorArguments) -> str:
+    """What tells this predictor from others: the checksum of its file, or its name."""
+    return checksum(choice.name) if Path(choice.name).is_file() else public_name(choice)
 
 
 @dataclass(frozen=True)
 class PredictorLoader:
     """Loads a predictor in a worker as it was loaded here, whatever the worker's current folder."""
 
-    choice: PredictorChoice
+    choice: PredictorArguments
     origin: ModuleFolder
 
     @classmethod
-    def here(cls, choice: PredictorChoice) -> PredictorLoader:
+    def here(cls, choice: PredictorArguments) -> PredictorLoader:
         """The loader for names in the current folder."""
         path = os.path.abspath(choice.name)
         name = path if os.path.isfile(path) else choice.name
-        return cls(replace(choice, name=name, warned=True), ModuleFolder.here())
+        return cls(replace(choice, name=name), ModuleFolder.here())
 
     def __call__(self) -> Any:
         """The predictor."""
@@ -167,7 +161,7 @@ class PredictorLoader:
                 f"A worker does not see the folder {shorten(self.origin.folder, 200)}, from which "
                 "the predictor is loaded. Start the run in a folder that all workers share."
             )
-        predictor = self.choice.load(self.origin)
+        predictor = load_predictor(self.choice, self.origin, warned=True)
         if self.choice.rows_per_second is not None:
             # The process that leads the run, or a worker that was lost, may just have sent rows.
             predictor.hold_back()
@@ -200,21 +194,19 @@ def _import(module: str, name: str, origin: ModuleFolder) -> Any:
         ).keeping(error) from error
 
 
-def _load_joblib(choice: PredictorChoice) -> Any:
+def _load_joblib(choice: PredictorArguments) -> Any:
     if not choice.trust:
         raise ParameterError(
             f"{shorten(choice.name, 200)} is a pickle: loading it runs whatever code its author "
             "put there. If the file is your own, add --trust. Formats without code are skops, ONNX "
             "and the files of XGBoost, LightGBM and CatBoost."
         )
-    if not choice.warned:
-        say(wrap(f"mcce: warning: loading {printable(choice.name)} runs the code in it (--trust)."))
     from joblib import load
 
     return load(choice.name)
 
 
-def _load_skops(choice: PredictorChoice) -> Any:
+def _load_skops(choice: PredictorArguments) -> Any:
     from skops import io
 
     unknown = io.get_untrusted_types(file=choice.name)
@@ -226,42 +218,32 @@ def _load_skops(choice: PredictorChoice) -> Any:
     return io.load(choice.name, trusted=unknown)
 
 
-def _load_onnx(choice: PredictorChoice) -> Any:
+def _load_onnx(choice: PredictorArguments) -> Any:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(choice.name, providers=["CPUExecutionProvider"])
     if choice.output is None and choice.classes is None:
         return session
-    from ..predictors import Onnx
-
     output: Any = choice.output or "probabilities"
     return Onnx(session, output, choice.classes)
 
 
-def _load_xgboost(choice: PredictorChoice) -> Any:
+def _load_xgboost(choice: PredictorArguments) -> Any:
     import xgboost
 
     booster = xgboost.Booster()
     booster.load_model(choice.name)
-    if choice.classes is None:
-        return booster
-    from ..predictors import XGBoost
-
-    return XGBoost(booster, choice.classes)
+    return booster if choice.classes is None else XGBoost(booster, choice.classes)
 
 
-def _load_lightgbm(choice: PredictorChoice) -> Any:
+def _load_lightgbm(choice: PredictorArguments) -> Any:
     import lightgbm
 
     booster = lightgbm.Booster(model_file=choice.name)
-    if choice.classes is None:
-        return booster
-    from ..predictors import LightGBM
-
-    return LightGBM(booster, choice.classes)
+    return booster if choice.classes is None else LightGBM(booster, choice.classes)
 
 
-def _load_catboost(choice: PredictorChoice) -> Any:
+def _load_catboost(choice: PredictorArguments) -> Any:
     import catboost
 
     model = catboost.CatBoost()
@@ -269,7 +251,7 @@ def _load_catboost(choice: PredictorChoice) -> Any:
     return model
 
 
-LOADERS: dict[str, Callable[[PredictorChoice], Any]] = {
+LOADERS: dict[str, Callable[[PredictorArguments], Any]] = {
     "joblib": _load_joblib,
     "skops": _load_skops,
     "onnx": _load_onnx,

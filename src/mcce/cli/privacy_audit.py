@@ -1,141 +1,86 @@
-"""``mcce privacy-audit``: whether what an explainer gives out tells who was in training."""
+"""``mcce privacy-audit``: whether what an explainer gives out tells who was in training.
+
+Always true: nothing is computed before the output is checked; real rows are read by the columns of
+the explainer, as people are.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import pandas as pd
 
-import typer
-
-from .explain import Explainer, Overwrite, Tolerance
-from .options import (
-    AsJson,
-    Classes,
-    Debug,
-    Delimiter,
-    InputFormat,
-    Jobs,
-    KeyFile,
-    Predictor,
-    PredictorKind,
-    PredictorOutput,
-    Quiet,
-    RowsPerSecond,
-    Trust,
-)
-from .terminal import reported
-
-HELP = """Attack what an explainer gives out: who was in its training data?
-
-Needs the rows that EXPLAINER was fitted on, and rows of other people, best as many. Copies, closest
-records, membership and, with --quasi-identifiers, linkage are measured; beside each figure stands
-what no leak would give. An audit finds leaks; that it finds none is no proof."""
-EPILOG = """\
-\b
-Examples:
-  mcce privacy-audit bank.mcce --predictor model.joblib --trust \\
-      --training train.csv --holdout holdout.csv
-  mcce privacy-audit bank.mcce --predictor scoring:score \\
-      --training train.csv --holdout holdout.csv \\
-      --quasi-identifiers Duration,Job -o privacy.html --overwrite
-"""
-
-Training = Annotated[
-    str, typer.Option("--training", metavar="FILE", help="The rows it was fitted on.")
-]
-Holdout = Annotated[
-    str,
-    typer.Option(
-        "--holdout", metavar="FILE", help="Rows of other people, best as many as in training."
-    ),
-]
-Reference = Annotated[
-    str | None,
-    typer.Option(
-        "--reference",
-        metavar="FILE",
-        help="Rows of further people, for whom rows are released and whom an attacker knows. "
-        "Without it, half of the holdout.",
-    ),
-]
-QuasiIdentifiers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--quasi-identifiers",
-        metavar="NAMES",
-        help="Columns that an attacker knows of everybody, for linkage.",
-    ),
-]
-Private = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--private",
-        metavar="NAMES",
-        help="Columns that the attacker would like to know; by default all others that can change.",
-    ),
-]
-Release = Annotated[
-    str,
-    typer.Option(
-        "--release",
-        metavar="KIND",
-        help="What is given out: answers, or rows that the generator draws.",
-    ),
-]
-NPeople = Annotated[
-    int, typer.Option("--n-people", metavar="N", help="People who get answers, at most.")
-]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of samples.")]
-Output = Annotated[
-    str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="An HTML page of the figures."),
-]
-LanguageCode = Annotated[
-    str, typer.Option("--language", metavar="CODE", help="Language of the page: de, en or nb.")
-]
+from ..errors import ReadError, shorten
+from ..explainer import MCCE
+from ..privacy import PrivacyAudit, audit
+from ..privacy.result import MEANINGS, as_json, interval, number
+from ..report import write_privacy_report
+from ..runtime.progress import without_prints
+from .arguments import AuditArguments
+from .inputs import BLOCK_ROWS, check_page, load_explainer, open_people, split_names
+from .terminal import notify, printable, show, show_json, table
 
 
-def privacy_audit(
-    explainer: Explainer,
-    predictor: Predictor,
-    training: Training,
-    holdout: Holdout,
-    reference: Reference = None,
-    quasi_identifiers: QuasiIdentifiers = None,
-    private: Private = None,
-    release: Release = "answers",
-    n_people: NPeople = 1_000,
-    seed: Seed = 0,
-    output: Output = None,
-    overwrite: Overwrite = False,
-    language: LanguageCode = "en",
-    tolerance: Tolerance = 1e-9,
-    format_: InputFormat = None,
-    delimiter: Delimiter = ",",
-    kind: PredictorKind = None,
-    trust: Trust = False,
-    classes: Classes = None,
-    output_is: PredictorOutput = None,
-    rate: RowsPerSecond = None,
-    jobs: Jobs = None,
-    key_file: KeyFile = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Attack what an explainer gives out."""
-    with reported(debug=debug, as_json=as_json):
-        from .auditing import Attack, AuditRequest, Page, RealRows, run
-        from .predictors import PredictorChoice
-        from .running import ExplainerFile
-
-        choice = PredictorChoice(predictor, kind, trust, classes, output_is, rate)
-        run(
-            AuditRequest(
-                explainer=ExplainerFile(explainer, choice, None, None, tolerance, jobs, key_file),
-                rows=RealRows(training, holdout, reference, format_, delimiter),
-                attack=Attack(release, n_people, quasi_identifiers, private, seed),
-                page=Page(output, overwrite, language),
-                as_json=as_json,
-                quiet=quiet,
-            )
+def run(arguments: AuditArguments) -> None:
+    """Audit an explainer."""
+    output = arguments.output
+    if output is not None:
+        rows = [arguments.training, arguments.holdout, arguments.reference]
+        files = [arguments.explainer.path, arguments.predictor.name, arguments.run.key_file]
+        check_page("The page", output, [*rows, *files], overwrite=arguments.overwrite)
+    explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
+    training, holdout = (
+        _read(arguments, explainer, path) for path in (arguments.training, arguments.holdout)
+    )
+    further = arguments.reference
+    reference = None if further is None else _read(arguments, explainer, further)
+    known = [str(name) for name in explainer.schema_.names]
+    with without_prints():
+        found = audit(
+            explainer,
+            training,
+            holdout,
+            reference,
+            release=arguments.release,  # type: ignore[arg-type]
+            n_people=arguments.n_people,
+            quasi_identifiers=split_names(arguments.quasi_identifiers, known),
+            private=split_names(arguments.private, known),
+            random_state=arguments.seed,
         )
+    if output is not None:
+        write_privacy_report(found, output, {"language": arguments.language})
+    _show(arguments, found)
+
+
+def _read(arguments: AuditArguments, explainer: MCCE, path: str) -> pd.DataFrame:
+    """All rows of a file, in the columns of the explainer."""
+    with open_people(path, explainer.schema_, arguments.table) as people:
+        parts = [
+            rows.set_axis(at + block.first)
+            for block in people.blocks(BLOCK_ROWS)
+            for at, rows in block.groups
+        ]
+    if not parts:
+        raise ReadError(f"{shorten(path, 200)} has no rows. Name a file with some.")
+    return pd.concat(parts).sort_index()
+
+
+def _show(arguments: AuditArguments, found: PrivacyAudit) -> None:
+    """The figures on standard output, and the outcome on standard error."""
+    path = arguments.output
+    if arguments.run.as_json:
+        show_json(as_json(found) | ({} if path is None else {"output": path}))
+        return
+    rows = [
+        (f.name, number(f.value), interval(f), number(f.null), f.finding) for f in found.figures
+    ]
+    show(table(["figure", "value", "95 % interval", "without a leak", "finding"], rows))
+    if arguments.run.quiet:
+        return
+    for name in found.leaks:
+        notify(f"leak by {name}: {MEANINGS[name]}.")
+    text = found.summary()
+    if found.excluded:
+        names = ", ".join(map(str, found.excluded))
+        text += f" Not used as quasi-identifiers, since nobody can change them: {names}."
+    if path is not None:
+        text += f" Page: {path}"
+    notify(f"{printable(text)}")

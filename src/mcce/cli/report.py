@@ -1,132 +1,208 @@
-"""``mcce report``: one HTML file about people in a file and their answers."""
+"""``mcce report``: one HTML file about people in a file and their answers.
+
+Always true: nothing is computed before input, output and options are checked; people get the
+answers that ``mcce explain`` gives them.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from collections import Counter
+from dataclasses import replace
+from itertools import chain, compress
+from pathlib import Path
+from typing import Any
 
-import typer
+import numpy as np
+import pandas as pd
 
-from .explain import Explainer, NCounterfactuals, Overwrite, Rules, Tolerance
-from .options import (
-    AsJson,
-    Classes,
-    Debug,
-    Delimiter,
-    Dtypes,
-    InputFormat,
-    Jobs,
-    KeyFile,
-    Predictor,
-    PredictorKind,
-    PredictorOutput,
-    Quiet,
-    RowsPerSecond,
-    Trust,
+from ..errors import ParameterError, ReadError, shorten
+from ..explainer import MCCE
+from ..files.people import PeopleTable
+from ..files.sources import reading
+from ..kernels import IntArray
+from ..report.html.page import Provenance
+from ..report.html.report_page import ReportOptions, check_options, write_page
+from ..report.labels import Labels
+from ..runtime.progress import without_prints, without_warnings
+from .arguments import ReportArguments
+from .inputs import (
+    check_page,
+    explain_people,
+    load_explainer,
+    open_people,
+    read_checksum,
+    read_rules,
+    split_names,
 )
-from .terminal import reported
+from .predictors import public_name
+from .terminal import PeopleBar, describe_status, notify, printable, show_json
 
-HELP = """Write a report on people and their answers: one HTML file.
-
-It shows the run (who has an answer, what changes, what it costs by group, rules and settings) and
-everybody with their answers, ranges, pictures and letter, and how to get the same answers again.
-The file loads nothing from elsewhere, and prints well. EXPLAINER and PEOPLE are files as for mcce
-explain, one each. The report holds personal data: protect it like the file of people."""
-EPILOG = """\
-\b
-Examples:
-  mcce report bank.mcce people.csv --predictor model.joblib --trust \\
-      -o report.html
-  mcce report bank.mcce people.csv --predictor model.joblib --trust \\
-      --row 17 -o person-17.html
-  mcce report bank.mcce people.csv --predictor scoring:score \\
-      --labels labels.toml --groups Sex --n-counterfactuals 3 \\
-      -o report.html --overwrite
-"""
-
-People = Annotated[str, typer.Argument(metavar="PEOPLE", help="Whom to explain.")]
-Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.")]
-LabelsFile = Annotated[
-    str | None,
-    typer.Option("--labels", metavar="FILE", help="Words for the features, and their language."),
-]
-LanguageCode = Annotated[
-    str | None,
-    typer.Option("--language", metavar="CODE", help="de, en or nb; only without --labels."),
-]
-Groups = Annotated[
-    list[str] | None,
-    typer.Option("--groups", metavar="NAMES", help="Columns whose groups are compared."),
-]
-Rows = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--row",
-        metavar="N",
-        help="Only this row of the file, counted from 0. May be given several times.",
-    ),
-]
-Name = Annotated[
-    str | None,
-    typer.Option("--name", metavar="COLUMN", help="What people are called, e.g. their number."),
-]
-Title = Annotated[str | None, typer.Option("--title", help="What the report is called.")]
-Card = Annotated[
-    str | None,
-    typer.Option("--card", metavar="FILE", help="A text about the data, to be shown."),
-]
-MaxPeople = Annotated[
-    int, typer.Option("--max-people", metavar="N", help="People who are shown one by one.")
-]
+# More people than these do not fit one page.
+MOST_PEOPLE = 50_000
+# Rows for the explainer by position in the file, and the names of these people.
+NamedPeople = tuple[list[tuple[IntArray, pd.DataFrame]], list[Any] | None]
 
 
-def report(
-    explainer: Explainer,
-    people: People,
-    predictor: Predictor,
-    output: Output,
-    overwrite: Overwrite = False,
-    labels: LabelsFile = None,
-    language: LanguageCode = None,
-    groups: Groups = None,
-    n_counterfactuals: NCounterfactuals = None,
-    row: Rows = None,
-    name: Name = None,
-    title: Title = None,
-    card: Card = None,
-    max_people: MaxPeople = 1_000,
-    rules: Rules = None,
-    tolerance: Tolerance = 1e-9,
-    format_: InputFormat = None,
-    delimiter: Delimiter = ",",
-    dtype: Dtypes = None,
-    kind: PredictorKind = None,
-    trust: Trust = False,
-    classes: Classes = None,
-    output_is: PredictorOutput = None,
-    rate: RowsPerSecond = None,
-    jobs: Jobs = None,
-    key_file: KeyFile = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Write a report on people and their answers."""
-    with reported(debug=debug, as_json=as_json):
-        from .predictors import PredictorChoice
-        from .reporting import Look, ReportRequest, run
-        from .running import ExplainerFile, PeopleFile
+def run(arguments: ReportArguments) -> None:
+    """Write a report on the people of a file."""
+    check_page(
+        "A report",
+        arguments.output,
+        [*_inputs(arguments), arguments.run.key_file],
+        overwrite=arguments.overwrite,
+    )
+    labels, card = _labels(arguments), _card(arguments.card)
+    explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
+    rules, wanted = read_rules(arguments.explainer.rules), not arguments.run.quiet
+    groups, names = _read(arguments, explainer)
+    n_people = sum(len(at) for at, _ in groups)
+    options = ReportOptions(
+        labels=labels,
+        constraints=rules,
+        groups=split_names(arguments.groups, list(map(str, explainer.schema_.names))),
+        n_answers=arguments.explainer.n_counterfactuals or ReportOptions.n_answers,
+        max_people=arguments.max_people,
+        names=names,
+        title=arguments.title,
+        card=card,
+        provenance=_provenance(arguments),
+    )
+    check_options(explainer, options, n_people)
+    with without_warnings():
+        with PeopleBar(n_people, wanted=wanted) as bar:
+            results = [(at, explain_people(explainer, rows, rules, bar)) for at, rows in groups]
+        n_shown = min(n_people, options.max_people)
+        with without_prints(), PeopleBar(n_shown, wanted=wanted, doing="write") as pages:
+            write_page(explainer, results, arguments.output, replace(options, callback=pages.show))
+    totals = Counter(chain.from_iterable(result.people["status"] for _, result in results))
+    _summarize(arguments, totals, bar.seconds)
 
-        choice = PredictorChoice(predictor, kind, trust, classes, output_is, rate)
-        how = rules, n_counterfactuals, tolerance, jobs, key_file
-        run(
-            ReportRequest(
-                explainer=ExplainerFile(explainer, choice, *how),
-                people=PeopleFile(people, format_, delimiter, dtype, [name] if name else None),
-                output=output,
-                overwrite=overwrite,
-                rows=tuple(row or ()),
-                look=Look(labels, language, groups, title, card, max_people),
-                as_json=as_json,
-                quiet=quiet,
-            )
+
+def _inputs(arguments: ReportArguments) -> list[str | None]:
+    """The files that the report is made of, by name; None where there is none."""
+    explainer, predictor = arguments.explainer, arguments.predictor
+    made_of = [explainer.path, arguments.people, predictor.name, explainer.rules]
+    return [*made_of, arguments.labels, arguments.card]
+
+
+def _labels(arguments: ReportArguments) -> Labels:
+    language = arguments.language
+    if arguments.labels is None:
+        return Labels.make({} if language is None else {"language": language})
+    if language is not None:
+        raise ParameterError(
+            "--labels and --language do not go together: a labels file says its language itself."
         )
+    return Labels.read(arguments.labels)
+
+
+def _card(path: str | None) -> str | None:
+    if path is None:
+        return None
+    with reading(path):
+        try:
+            return Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise ReadError(f"{shorten(path, 200)} is no text in UTF-8.") from None
+
+
+def _read(arguments: ReportArguments, explainer: MCCE) -> NamedPeople:
+    """The people who are wanted, and their names."""
+    keep = [arguments.name] if arguments.name else []
+    schema, table = explainer.schema_, arguments.table
+    with open_people(arguments.people, schema, table, lambda names: keep) as people:
+        return _choose(arguments, people)
+
+
+def _choose(arguments: ReportArguments, people: PeopleTable) -> NamedPeople:
+    """Rows and names of the people who are wanted; memory holds these and one block."""
+    groups, names, n_rows = list[tuple[IntArray, pd.DataFrame]](), list[Any](), 0
+    path, chosen = shorten(arguments.people, 200), arguments.row_numbers or []
+    for block in people.blocks(MOST_PEOPLE):
+        n_rows = block.first + block.n_rows
+        if n_rows > MOST_PEOPLE and not chosen:
+            raise ParameterError(
+                f"A report is for at most {MOST_PEOPLE:,} people, but {path} has more. "
+                "Choose some with --row, or answer all with mcce explain."
+            )
+        wanted = np.full(block.n_rows, not chosen)
+        wanted[[row - block.first for row in chosen if block.first <= row < n_rows]] = True
+        names += [name for cells in block.kept.values() for name in compress(cells, wanted)]
+        groups += [
+            (block.first + at[wanted[at]], rows.iloc[np.flatnonzero(wanted[at])])
+            for at, rows in block.groups
+            if wanted[at].any()
+        ]
+    absent = [row for row in chosen if not 0 <= row < n_rows]
+    if absent:
+        raise ParameterError(
+            f"--row must be from 0 to {n_rows - 1}, the rows of {path}, got {absent[0]}."
+        )
+    if not groups:
+        groups.append((np.empty(0, dtype=np.int64), people.reader.empty()))
+    return groups, names if people.reader.kept else None
+
+
+def _provenance(arguments: ReportArguments) -> Provenance:
+    """How to get the report again, and checksums of what it was made of."""
+    files = [path for path in _inputs(arguments) if path and Path(path).is_file()]
+    return Provenance(
+        command=shlex.join(_command(arguments)),
+        output=shlex.quote(arguments.output),
+        rows=tuple(arguments.row_numbers or ()),
+        files={path: read_checksum(path) for path in files},
+    )
+
+
+def _command(arguments: ReportArguments) -> list[str]:
+    """The command without its output and rows; options that decide nothing are left out."""
+    table, predictor, explainer = arguments.table, arguments.predictor, arguments.explainer
+    given: dict[str, Any] = {
+        "--predictor-kind": predictor.kind,
+        "--output-is": predictor.output,
+        "--class": predictor.classes,
+        "--format": table.format,
+        "--delimiter": _unusual(table, "delimiter"),
+        "--dtype": table.dtypes,
+        "--name": arguments.name,
+        "--rules": explainer.rules,
+        "--n-counterfactuals": explainer.n_counterfactuals,
+        "--tolerance": _unusual(explainer, "tolerance"),
+        "--key-file": arguments.run.key_file,
+        "--labels": arguments.labels,
+        "--language": arguments.language,
+        "--groups": arguments.groups,
+        "--title": arguments.title,
+        "--card": arguments.card,
+        "--max-people": _unusual(arguments, "max_people"),
+    }
+    words = ["mcce", "report", explainer.path, arguments.people]
+    words += ["--predictor", public_name(predictor), *(["--trust"] if predictor.trust else [])]
+    for option, value in given.items():
+        values = value if isinstance(value, (list, tuple)) else [value]
+        words += [word for one in values if one is not None for word in (option, str(one))]
+    return words
+
+
+def _unusual(options: Any, name: str) -> Any:
+    """The value of an option; None if it is the default."""
+    value = getattr(options, name)
+    return None if value == getattr(type(options), name) else value
+
+
+def _summarize(arguments: ReportArguments, totals: Counter[str], seconds: float) -> None:
+    output, n_bytes = arguments.output, Path(arguments.output).stat().st_size
+    if arguments.run.as_json:
+        show_json(
+            {
+                "output": output,
+                "bytes": n_bytes,
+                "n_people": sum(totals.values()),
+                "status": dict(totals),
+                "seconds": round(seconds, 3),
+            }
+        )
+    elif not arguments.run.quiet:
+        done = describe_status(totals, seconds)
+        notify(f"{done} Report: {printable(output)} ({n_bytes / 1e6:.1f} MB)")

@@ -1,167 +1,256 @@
-"""``mcce serve``: an explainer behind HTTP, and a page where anybody can ask."""
+"""``mcce serve``: an explainer behind HTTP, and a page where anybody can ask.
+
+Always true: a service that cannot work says so before it accepts requests; every worker makes the
+same service of the same files.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import gc
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-import typer
+import numpy as np
 
-from .explain import NCounterfactuals, Rules, Tolerance
-from .options import (
-    Classes,
-    Debug,
-    Delimiter,
-    Dtypes,
-    InFlight,
-    InputFormat,
-    KeyFile,
-    PredictorKind,
-    PredictorOutput,
-    RowsPerSecond,
-    Trust,
+from .. import serve
+from ..errors import McceWarning, MissingExtraError, ParameterError, shorten
+from ..explainer import MCCE
+from ..files.people import People
+from ..report.labels import Labels
+from ..report.language import languages
+from ..report.receipts import Origin
+from ..runtime.progress import without_warnings
+from ..serve import ServiceLimits, ServiceSettings
+from ..serve.settings import Directory
+from .arguments import ServeArguments, from_dict
+from .demo import fit_demo, load_demo
+from .inputs import (
+    BLOCK_ROWS,
+    load_explainer,
+    open_people,
+    read_checksum,
+    read_key,
+    read_rules,
 )
-from .terminal import reported
+from .predictors import fingerprint, split_limits
+from .terminal import notify
 
-HELP = """Serve an explainer over HTTP, with a page where anybody can ask what it would take.
-
-EXPLAINER is a file of mcce fit. The service listens on this machine alone unless --host says
-otherwise; then use --token-file, and a reverse proxy that speaks HTTPS. --demo needs no files: it
-serves the bundled German Credit data."""
-EPILOG = """\
-\b
-Examples:
-  mcce serve --demo
-  mcce serve bank.mcce --predictor model.joblib --trust
-  mcce serve bank.mcce --predictor model.joblib --trust \\
-      --people people.csv --labels labels.toml --workers 4
-"""
-
-Explainer = Annotated[str | None, typer.Argument(metavar="EXPLAINER", help="File of mcce fit.")]
-PredictorName = Annotated[
-    str | None,
-    typer.Option(
-        "--predictor",
-        metavar="FILE|MODULE:NAME|URL",
-        help="The black box, as for mcce explain.",
-    ),
-]
-Demo = Annotated[bool, typer.Option("--demo", help="Serve the bundled German Credit data.")]
-People = Annotated[
-    str | None,
-    typer.Option("--people", metavar="FILE", help="People to choose from on the page."),
-]
-Name = Annotated[
-    str | None,
-    typer.Option("--name", metavar="COLUMN", help="Column with the names of these people."),
-]
-LabelsFiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--labels",
-        metavar="FILE",
-        help="Words for the features; one file for each language, the first is that of the page.",
-    ),
-]
-Model = Annotated[
-    str, typer.Option("--model", metavar="NAME", help="Name in addresses: /v1/models/NAME.")
-]
-Title = Annotated[str | None, typer.Option("--title", help="What the page is called.")]
-Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
-Port = Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")]
-TokenFile = Annotated[
-    str | None,
-    typer.Option(
-        "--token-file", metavar="FILE", help="File with the secret that requests must name."
-    ),
-]
-AllowedHosts = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allowed-host",
-        metavar="NAME",
-        help="Name under which the service may be called; may be given several times. On this "
-        "machine alone the default is localhost, elsewhere any.",
-    ),
-]
-Workers = Annotated[
-    int, typer.Option("--workers", min=1, max=256, help="Processes; each loads the explainer.")
-]
-Threads = Annotated[
-    int, typer.Option("--threads", min=1, max=256, help="Threads that search, in each process.")
-]
-Queue = Annotated[
-    int, typer.Option("--queue", min=1, help="Requests that may wait, in each process.")
-]
-Batch = Annotated[
-    int,
-    typer.Option(
-        "--batch",
-        min=1,
-        help="People who share one search; 1 searches for each request alone.",
-    ),
-]
-MaxPeople = Annotated[int, typer.Option("--max-people", min=1, help="Most people in one request.")]
-Seconds = Annotated[
-    float, typer.Option("--seconds", help="The longest search; it ends with what was found.")
-]
-Patience = Annotated[
-    float,
-    typer.Option("--patience", help="Seconds after which a predictor that hangs is given up."),
-]
-Grace = Annotated[
-    int,
-    typer.Option("--grace", min=0, help="Seconds that requests get when the service is to end."),
-]
+LIBRARIES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
+LOCAL = {"127.0.0.1", "::1", "localhost"}
+# How a worker knows what to serve: it is started with nothing but the name of a function.
+ARGUMENTS, METRICS = "MCCE_SERVE_ARGUMENTS", "PROMETHEUS_MULTIPROC_DIR"
+# Connections of one process; further clients have to come back.
+MOST_CONNECTIONS = 1_000
+# A worker that gives no sign of life for so long is replaced. On a busy machine it takes many
+# seconds to start, and a predictor may keep all of its threads waiting.
+WORKER_SECONDS = 60
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "mcce.serve.middleware.JsonFormatter"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "json",
+            "stream": "ext://sys.stderr",
+        }
+    },
+    "loggers": {
+        name: {"handlers": ["stderr"], "level": "INFO", "propagate": False}
+        for name in ("mcce.serve", "uvicorn")
+    },
+}
+MOST_PEOPLE = 100_000
 
 
-def serve(
-    explainer: Explainer = None,
-    predictor: PredictorName = None,
-    demo: Demo = False,
-    people: People = None,
-    name: Name = None,
-    labels: LabelsFiles = None,
-    model: Model = "mcce",
-    title: Title = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    token_file: TokenFile = None,
-    allowed_host: AllowedHosts = None,
-    workers: Workers = 1,
-    threads: Threads = 2,
-    queue: Queue = 64,
-    batch: Batch = 64,
-    max_people: MaxPeople = 100,
-    seconds: Seconds = 10.0,
-    patience: Patience = 30.0,
-    grace: Grace = 20,
-    rules: Rules = None,
-    n_counterfactuals: NCounterfactuals = None,
-    tolerance: Tolerance = 1e-9,
-    format_: InputFormat = None,
-    delimiter: Delimiter = ",",
-    dtype: Dtypes = None,
-    kind: PredictorKind = None,
-    trust: Trust = False,
-    classes: Classes = None,
-    output_is: PredictorOutput = None,
-    rate: RowsPerSecond = None,
-    in_flight: InFlight = None,
-    key_file: KeyFile = None,
-    debug: Debug = False,
-) -> None:
-    """Serve an explainer over HTTP."""
-    with reported(debug=debug):
-        from .predictors import PredictorChoice
-        from .running import ExplainerFile, PeopleFile
-        from .serving import Operation, ServeRequest, run
+def run(arguments: ServeArguments) -> None:
+    """Serve until the process is stopped."""
+    if arguments.demo == bool(arguments.explainer.path and arguments.predictor.name):
+        raise ParameterError(
+            "mcce serve needs either a file of mcce fit and --predictor, or --demo."
+        )
+    lacking = [name for name in LIBRARIES if find_spec(name) is None]
+    if lacking:
+        raise MissingExtraError(f'The service needs {lacking[0]}: pip install "mcce[serve]".')
+    import uvicorn
 
-        choice = PredictorChoice(predictor or "", kind, trust, classes, output_is, rate, in_flight)
-        how = rules, n_counterfactuals, tolerance, 1, key_file  # a search has one thread
-        file = ExplainerFile(explainer, choice, *how) if explainer and predictor else None
-        keep = [name] if name else None
-        listed = PeopleFile(people, format_, delimiter, dtype, keep) if people else None
-        limits: dict[str, Any] = {"threads": threads, "queue": queue, "batch": batch}
-        limits |= {"people": max_people, "seconds": seconds, "patience": patience}
-        operation = Operation(host, port, workers, grace, token_file, tuple(allowed_host or ()))
-        run(ServeRequest(file, demo, listed, tuple(labels or ()), model, title, limits, operation))
+    with without_warnings(), ExitStack() as stack:
+        app: Any = _make_app(arguments)
+        _greet(arguments)
+        if arguments.workers > 1:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcce-")))
+            # It could be made; each worker makes its own, and this process needs none.
+            app = _for_workers(arguments, folder)
+            for name in (ARGUMENTS, METRICS):
+                stack.callback(os.environ.pop, name, None)
+            gc.collect()
+        uvicorn.run(
+            app,
+            factory=isinstance(app, str),
+            host=arguments.host,
+            port=arguments.port,
+            workers=arguments.workers,
+            log_config=LOGGING,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=arguments.grace,
+            timeout_worker_healthcheck=WORKER_SECONDS,
+        )
+
+
+def make_worker_app() -> Any:
+    """The application of a worker, which is a process of its own."""
+    warnings.simplefilter("ignore", McceWarning)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    content, folder = json.loads(os.environ[ARGUMENTS])
+    return _make_app(from_dict(ServeArguments, content), Path(folder))
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is killed: it would keep the port."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        signal.raise_signal(signal.SIGTERM)
+
+
+def _for_workers(arguments: ServeArguments, folder: Path) -> str:
+    """Leave word for the workers, which share uploads and numbers in a folder."""
+    for name in ("jobs", "metrics"):
+        (folder / name).mkdir()
+    os.environ[METRICS] = str(folder / "metrics")
+    os.environ[ARGUMENTS] = json.dumps([asdict(arguments), str(folder / "jobs")])
+    return f"{__name__}:{make_worker_app.__name__}"
+
+
+def _make_app(arguments: ServeArguments, folder: Path | None = None) -> Any:
+    """The application; every worker makes its own, with a folder that they share."""
+    settings = ServiceSettings(
+        name=arguments.model,
+        title=arguments.title,
+        labels=_labels(arguments.labels or ()),
+        limits=ServiceLimits(
+            people=arguments.max_people,
+            seconds=arguments.seconds,
+            threads=arguments.threads,
+            queue=arguments.queue,
+            batch=arguments.batch,
+            patience=arguments.patience,
+        ),
+        token=_read_token(arguments.token_file),
+        hosts=_hosts(arguments),
+        folder=folder,
+    )
+    make = _make_demo if arguments.demo else _make_service
+    return serve.create_app(*make(arguments, settings))
+
+
+def _make_service(
+    arguments: ServeArguments, settings: ServiceSettings
+) -> tuple[MCCE, ServiceSettings]:
+    """The explainer of a file, and settings that go with it."""
+    predictor = split_limits(arguments.predictor, arguments.workers)
+    file, key_file = arguments.explainer, arguments.run.key_file
+    # A search has one thread.
+    explainer = load_explainer(file, predictor, replace(arguments.run, jobs=1))
+    people = arguments.people
+    directory = None if people is None else _read_directory(explainer, people, arguments)
+    return explainer, replace(
+        settings,
+        origin=Origin(read_checksum(file.path), fingerprint(predictor)),
+        rules=read_rules(file.rules) or (),
+        key=read_key(key_file),
+        people=directory,
+    )
+
+
+def _make_demo(
+    arguments: ServeArguments, settings: ServiceSettings
+) -> tuple[MCCE, ServiceSettings]:
+    """An explainer of the bundled German Credit data, and settings that go with it."""
+    _, train, people, predictor = load_demo()
+    explainer = fit_demo(predictor, train, n_counterfactuals=3, diversity=0.8)
+    people = people.iloc[np.argsort(predictor.predict(people), kind="stable")]
+    directory = Directory(explainer)
+    directory.add([(np.arange(len(people)), people)], [f"#{label + 1}" for label in people.index])
+    codes = ["en", *(code for code in languages() if code != "en")]
+    return explainer, replace(
+        settings,
+        name="german",
+        title="German Credit",
+        labels={code: Labels.bundled("german", code) for code in codes},
+        people=directory,
+    )
+
+
+def _hosts(arguments: ServeArguments) -> list[str] | None:
+    """Names under which the service may be called; None is any."""
+    if arguments.allowed_hosts:
+        return arguments.allowed_hosts
+    return [*sorted(LOCAL - {"::1"}), "[::1]"] if arguments.host in LOCAL else None
+
+
+def _read_token(path: str | None) -> str | None:
+    """The secret that requests must name."""
+    token = read_key(path)
+    try:
+        return None if token is None else token.decode("ascii")
+    except UnicodeDecodeError:
+        raise ParameterError("The token in --token-file must be made of ASCII.") from None
+
+
+def _greet(arguments: ServeArguments) -> None:
+    host = arguments.host
+    if host not in LOCAL and arguments.token_file is None:
+        notify(
+            f"warning: everybody who reaches {host} may ask, and see the "
+            "people of --people. Use --token-file, or a proxy that knows who asks."
+        )
+    if sys.stderr.isatty():
+        shown = f"[{host}]" if ":" in host else host
+        notify(f"open http://{shown}:{arguments.port}/ (Ctrl-C ends it).")
+
+
+def _labels(paths: Sequence[str]) -> Mapping[str, Labels]:
+    read = [Labels.read(path) for path in paths] or [Labels()]
+    made = {labels.language.code: labels for labels in read}
+    if len(made) < len(read):
+        raise ParameterError(
+            f"--labels must be one file for each language, got {shorten(list(paths), 200)}."
+        )
+    return made
+
+
+def _read_directory(explainer: MCCE, path: str, arguments: ServeArguments) -> Directory:
+    """The people of a file, with their names and scores."""
+    directory, keep = Directory(explainer), [arguments.name] if arguments.name else []
+    with open_people(path, explainer.schema_, arguments.table, lambda names: keep) as people:
+        for block in people.blocks(BLOCK_ROWS):
+            if block.first + block.n_rows > MOST_PEOPLE:
+                raise ParameterError(
+                    f"The page offers at most {MOST_PEOPLE:,} people to choose from, but "
+                    f"{shorten(path, 200)} has more. Leave some out."
+                )
+            directory.add(block.groups, list(_names(block)))
+    return directory
+
+
+def _names(people: People) -> Iterator[str]:
+    """What people are called: a cell of theirs, or the number of their row from 1."""
+    for row in range(people.n_rows):
+        cells = [kept[row] for kept in people.kept.values()]
+        named = cells and cells[0] is not None
+        yield str(cells[0]) if named else f"#{people.first + row + 1}"

@@ -24,7 +24,7 @@ import sys
 import textwrap
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, TextIO
 
@@ -48,22 +48,19 @@ def printable(text: object, *, lines: bool = False) -> str:
     )
 
 
-def wrap(text: str) -> str:
-    """A paragraph in lines as wide as the terminal; one line where there is none, as in logs."""
+def notify(text: str) -> None:
+    """Write a paragraph to standard error, beginning with the name of the command."""
+    sys.stderr.write(f"{_paragraph(text)}\n")
+    sys.stderr.flush()
+
+
+def _paragraph(text: str) -> str:
+    """Lines as wide as the terminal, 120 columns at most; one line without it, as in logs."""
+    text = f"mcce: {text}"
     if not sys.stderr.isatty():
         return text
-    return "\n".join(textwrap.wrap(text, width(), break_on_hyphens=False)) or text
-
-
-def width() -> int:
-    """Columns of the terminal, at most 120 of them; 80 if there is none."""
-    return max(min(shutil.get_terminal_size((80, 24)).columns, 120), LEAST_WIDTH)
-
-
-def say(text: str) -> None:
-    """Write a line to standard error."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    width = max(min(shutil.get_terminal_size((80, 24)).columns, 120), LEAST_WIDTH)
+    return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False))
 
 
 def show(text: str) -> None:
@@ -74,7 +71,7 @@ def show(text: str) -> None:
 
 
 def show_json(content: Any, stream: TextIO | None = None) -> None:
-    """Write one JSON object in one line, to standard output unless said otherwise."""
+    """Write one JSON object in one line, by default to standard output."""
     (stream or sys.stdout).write(f"{json.dumps(content, default=str)}\n")
 
 
@@ -107,6 +104,12 @@ def table(
 
 def _cut(text: str, size: int) -> str:
     return text if len(text) <= size else f"{text[: size - 3]}..."
+
+
+def describe_status(totals: Mapping[str, int], seconds: float) -> str:
+    """How many people there were, by status, as a sentence."""
+    listed = ", ".join(f"{count:,} {status}" for status, count in sorted(totals.items()))
+    return f"{sum(totals.values()):,} people in {seconds:.1f} s: {listed or 'nobody'}."
 
 
 def can_draw() -> bool:
@@ -143,10 +146,11 @@ class PeopleBar:
             self._bar.initial = self._bar.n = n_done
             self._bar.refresh()
 
-    def say(self, text: str) -> None:
-        """Write a line to standard error, above the bar."""
+    def notify(self, text: str, traceback: str = "") -> None:
+        """Write a paragraph to standard error, above the bar, and before it a traceback."""
+        text = f"{traceback}{_paragraph(text)}"
         if self._bar is None:
-            say(text)
+            sys.stderr.write(f"{text}\n")
         else:
             self._bar.write(text, file=sys.stderr)
 
@@ -186,7 +190,9 @@ def reported(*, debug: bool, as_json: bool = False) -> Iterator[None]:
     except Exception as error:
         code, message = _explained(error)
         if debug:
-            _show_traceback(error)
+            from ..runtime.progress import format_traceback
+
+            sys.stderr.write(printable(format_traceback(error), lines=True))
         _show(code, type(error).__name__, message, as_json)
     else:
         return
@@ -243,13 +249,7 @@ def _show(code: int, kind: str, message: str, as_json: bool) -> None:
     if as_json:
         show_json({"error": {"type": kind, "message": message, "exit_code": code}}, sys.stderr)
     else:
-        say(wrap(f"mcce: {'' if code == INTERRUPTED else 'error: '}{printable(message.strip())}"))
-
-
-def _show_traceback(error: Exception) -> None:
-    from ..runtime.progress import format_traceback
-
-    sys.stderr.write(printable(format_traceback(error), lines=True))
+        notify(f"{'' if code == INTERRUPTED else 'error: '}{printable(message.strip())}")
 
 
 @contextmanager
@@ -261,7 +261,7 @@ def _warnings_in_one_line() -> Iterator[None]:
         text = " ".join(str(message).split())
         if text not in seen:
             seen.add(text)
-            say(wrap(f"mcce: warning: {printable(text)}"))
+            notify(f"warning: {printable(text)}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")

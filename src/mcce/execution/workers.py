@@ -24,6 +24,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -34,7 +35,6 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from ..counterfactuals import Counterfactuals
 from ..errors import (
     McceError,
     MissingExtraError,
@@ -50,7 +50,7 @@ from ..files.answer_tables import Layout, arrow_schema, arrow_table
 from ..files.cell_values import holds_whole
 from ..files.parts import BlockRun, Done, PartsFolder
 from ..files.people import PeopleReader
-from ..files.sources import Columns, Format, KnownColumns, RawBlock, check_unique, open_source
+from ..files.sources import Format, KnownColumns, RawBlock, TableColumns, check_unique, open_source
 from ..files.units import Unit
 from ..parameters import check_whole
 from ..runtime.progress import format_traceback, without_prints, without_warnings
@@ -284,20 +284,10 @@ class FilesTask:
             open_source(unit.path, unit.format, self.reading.delimiter) as source,
         ):
             reader = self.reading.plan(unit.path, source, explainer.fitted_.schema)
-            work = BlockRun(_Explain(explainer, self.constraints), reader, self.layout)
+            explain = partial(explainer.explain, constraints=self.constraints)
+            work = BlockRun(explain, reader, self.layout)
             fingerprint, blocks = unit.read(source, reader.columns, self.block_rows)
             return work.write_part(blocks, self.folder, unit.number, fingerprint, self.format)
-
-
-@dataclass(frozen=True)
-class _Explain:
-    """From rows to answers, with the constraints of the run."""
-
-    explainer: MCCE
-    constraints: Any
-
-    def __call__(self, rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
-        return self.explainer.explain(rows, constraints=self.constraints).to_pandas()
 
 
 @dataclass(frozen=True)
@@ -309,7 +299,7 @@ class Reading:
     dtypes: Mapping[str, str] = field(default_factory=dict)
     delimiter: str = ","
 
-    def plan(self, path: str, source: Columns, schema: Schema) -> PeopleReader:
+    def plan(self, path: str, source: TableColumns, schema: Schema) -> PeopleReader:
         """How the people of a file are read."""
         return PeopleReader.plan(
             path, source, schema, keep=self.keep, dtypes=self.dtypes, whole=self.whole
@@ -406,7 +396,7 @@ class PackedExplainer:
                 "explainer.set_params(max_seconds=None)."
             )
         if load_predictor is None:
-            load_predictor = _Given(explainer.predictor)
+            load_predictor = partial(_same, explainer.predictor)
         if not callable(load_predictor):
             raise ParameterError(
                 "load_predictor must be a function without arguments that returns the predictor, "
@@ -454,14 +444,9 @@ class PackedExplainer:
         return explainer.set_params(n_jobs=None, verbose=False)
 
 
-@dataclass(frozen=True)
-class _Given:
-    """A function that returns a predictor."""
-
-    predictor: Any
-
-    def __call__(self) -> Any:
-        return self.predictor
+def _same(predictor: Any) -> Any:
+    """The predictor itself: what stands in for a function that loads it."""
+    return predictor
 
 
 def _sendable(packed: PackedExplainer) -> PackedExplainer:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,12 @@ TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": Fal
 
 
 @dataclass(frozen=True)
-class Values:
+class ColumnValues:
     """The values of a column.
 
     Examples
     --------
-    >>> values = Values(np.array(["rent", "own"], dtype=object), np.array([1, -1, 0]))
+    >>> values = ColumnValues(np.array(["rent", "own"], dtype=object), np.array([1, -1, 0]))
     >>> values.tolist()
     ['own', None, 'rent']
     """
@@ -53,11 +54,11 @@ class Values:
     table: np.ndarray
     codes: IntArray
 
-    def take(self, places: IntArray) -> Values:
+    def take(self, places: IntArray) -> ColumnValues:
         """The values at these places, in a table of these alone."""
         codes = self.codes[places]
         used = np.bincount(codes[codes >= 0], minlength=self.table.size) > 0
-        return Values(self.table[used], np.append(np.cumsum(used) - 1, -1)[codes])
+        return ColumnValues(self.table[used], np.append(np.cumsum(used) - 1, -1)[codes])
 
     def tolist(self) -> list[Any]:
         """The values in Python's types, None for missing ones."""
@@ -70,7 +71,7 @@ class Values:
         Examples
         --------
         >>> table = np.array(["own", "boat", "tent"], dtype=object)
-        >>> values = Values(table, np.array([2, 0, 1, -1]))
+        >>> values = ColumnValues(table, np.array([2, 0, 1, -1]))
         >>> values.demands(pd.CategoricalDtype(["own", "rent"]))
         array([2, 0, 1, 0])
         """
@@ -115,18 +116,20 @@ class Values:
         return np.dtype(object) if dtype.kind == "b" else np.dtype(np.float64)
 
 
-def read_values(reader: ColumnReader, cells: Any) -> Values:
+def read_values(reader: ColumnReader, cells: Any) -> ColumnValues:
     """The values of the cells of a column."""
     if not isinstance(cells, list):
         found = _read_numbers(cells) if reader.many is not None else None
         if found is not None:
             return _of_numbers(reader, *found)
         encoded = _encode_distinct(cells)
-        return _of_list(reader, cells.to_pylist()) if encoded is None else _of(reader, *encoded)
-    if set(map(type, cells)) == {str}:
+        if encoded is not None:
+            return _of(reader, *encoded)
+        cells = cells.to_pylist()
+    elif set(map(type, cells)) == {str}:
         codes, texts = pd.factorize(np.array(cells, dtype=object), use_na_sentinel=False)
         return _of(reader, texts.tolist(), codes)
-    return _of_list(reader, cells)
+    return _of(reader, cells, np.arange(len(cells)))
 
 
 @dataclass(frozen=True)
@@ -143,19 +146,13 @@ class ColumnReader:
 
     def values(self, cells: list[Any]) -> list[Any]:
         """The value of each cell; None if it is missing."""
-        missing, read = self.missing, self.read
+        missing, read, values = self.missing, self.read, list[Any]()
         try:
-            return [None if _is_missing(cell, missing) else read(cell) for cell in cells]
+            for cell in cells:
+                values.append(None if _is_missing(cell, missing) else read(cell))
         except (ValueError, OverflowError, TypeError):
-            position = next(at for at, cell in enumerate(cells) if not self._fits(cell))
-            raise CellError(position, self.expected) from None
-
-    def _fits(self, cell: Any) -> bool:
-        try:
-            _ = _is_missing(cell, self.missing) or self.read(cell)
-        except (ValueError, OverflowError, TypeError):
-            return False
-        return True
+            raise CellError(len(values), self.expected) from None
+        return values
 
 
 class CellError(Exception):
@@ -195,19 +192,12 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
             many=lambda numbers: _whole_numbers(numbers, low, high),
         )
     if types.is_float_dtype(dtype):
+        one, many = _number, _finite_numbers
+        if not textual and dtype.itemsize < 8:
+            narrow = np.dtype(f"float{8 * dtype.itemsize}")
+            one, many = partial(_exact, dtype=narrow), partial(_exact_numbers, dtype=narrow)
         expected = f"a finite number that fits {dtype}"
-        if textual or dtype.itemsize == 8:
-            read = _of_type(_number, textual)
-            return ColumnReader(name, dtype, read, expected, missing, many=_finite_numbers)
-        narrow = np.dtype(f"float{8 * dtype.itemsize}")
-        return ColumnReader(
-            name,
-            dtype,
-            _of_type(lambda cell: _exact(cell, narrow), textual),
-            expected,
-            missing,
-            many=lambda numbers: _exact_numbers(numbers, narrow),
-        )
+        return ColumnReader(name, dtype, _of_type(one, textual), expected, missing, many=many)
     if dtype.kind in "mM":
         example = "2024-01-31T12:00+00:00" if hasattr(dtype, "tz") else "2024-01-31"
         expected = f"a {dtype}, such as {'2 days' if dtype.kind == 'm' else example}"
@@ -216,11 +206,7 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
     return _level_reader(name, dtype, levels, textual, closed=False)
 
 
-def _of_list(reader: ColumnReader, cells: list[Any]) -> Values:
-    return _of(reader, cells, np.arange(len(cells)))
-
-
-def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> Values:
+def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> ColumnValues:
     """Values of cells by their places among distinct ones, which are in order of appearance."""
     try:
         values = reader.values(list(distinct))
@@ -231,16 +217,16 @@ def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> Value
     table = np.empty(len(values), dtype=object)
     table[:] = values
     kept = np.cumsum(~missing) - 1
-    return Values(table[~missing[:-1]], np.where(missing[codes], -1, kept[codes]))
+    return ColumnValues(table[~missing[:-1]], np.where(missing[codes], -1, kept[codes]))
 
 
-def _of_numbers(reader: ColumnReader, numbers: np.ndarray, missing: BoolArray) -> Values:
+def _of_numbers(reader: ColumnReader, numbers: np.ndarray, missing: BoolArray) -> ColumnValues:
     assert reader.many is not None
     values, fits = reader.many(numbers)
     wrong = np.flatnonzero(~fits & ~missing)
     if wrong.size:
         raise CellError(int(wrong[0]), reader.expected)
-    return Values(values, np.where(missing, -1, np.arange(numbers.size)))
+    return ColumnValues(values, np.where(missing, -1, np.arange(numbers.size)))
 
 
 def _read_numbers(column: Any) -> tuple[np.ndarray, BoolArray] | None:

@@ -21,8 +21,8 @@ from ..kernels import IntArray
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
-from .cell_values import CellError, ColumnReader, Values, make_reader, read_values
-from .sources import Columns, RawBlock
+from .cell_values import CellError, ColumnReader, ColumnValues, make_reader, read_values
+from .sources import RawBlock, Source, TableColumns, iterate
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PeopleReader:
     def plan(
         cls,
         path: str,
-        source: Columns,
+        source: TableColumns,
         schema: Schema,
         *,
         keep: Sequence[str] = (),
@@ -97,10 +97,10 @@ class PeopleReader:
 
     def empty(self) -> pd.DataFrame:
         """No people, in the columns and dtypes of all."""
-        nothing = Values(np.array([], dtype=object), np.array([], dtype=np.int64))
+        nothing = ColumnValues(np.array([], dtype=object), np.array([], dtype=np.int64))
         return pd.DataFrame({r.name: nothing.as_column(r.dtype) for r in self.readers.values()})
 
-    def _values(self, reader: ColumnReader, block: RawBlock, remedy: str) -> Values:
+    def _values(self, reader: ColumnReader, block: RawBlock, remedy: str) -> ColumnValues:
         try:
             return read_values(reader, block.columns[str(reader.name)])
         except CellError as error:
@@ -112,7 +112,7 @@ class PeopleReader:
             ) from None
 
     def _groups(
-        self, block: RawBlock, values: Mapping[str, Values]
+        self, block: RawBlock, values: Mapping[str, ColumnValues]
     ) -> Iterator[tuple[IntArray, pd.DataFrame]]:
         """People by what their cells need beyond the dtypes of their columns."""
         which = np.zeros(block.n_rows, dtype=np.int64)
@@ -129,6 +129,22 @@ class PeopleReader:
             frame = pd.DataFrame(columns)
             frame.index = pd.Index(at)
             yield at, frame
+
+
+@dataclass(frozen=True)
+class PeopleTable:
+    """An open table of people, and how they are read."""
+
+    source: Source
+    reader: PeopleReader
+
+    def raw_blocks(self, n_rows: int) -> Iterator[RawBlock]:
+        """The rows as they stand in the table, so many at a time."""
+        return iterate(self.reader.path, self.source, self.reader.columns, n_rows)
+
+    def blocks(self, n_rows: int) -> Iterator[People]:
+        """The people, so many at a time."""
+        return map(self.reader.read, self.raw_blocks(n_rows))
 
 
 def _check_dtypes(dtypes: Mapping[str, Any], features: Mapping[str, Feature]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from ..tables.schema import Schema
 CALL_ROWS = 2**16
 # Bins between a power of two and the next.
 PER_DOUBLING = 4
-Block = tuple[pd.DataFrame, FrameAdapter, np.ndarray | None]
+TrainingBlock = tuple[pd.DataFrame, FrameAdapter, np.ndarray | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,7 +414,9 @@ def _rank(cell: Any) -> tuple[bool, bool, float, str]:
     return cell is None, not number, float(cell) if number else 0.0, str(cell)
 
 
-def even_blocks(blocks: Iterable[Any], n_rows: int, key: Hashable | None = None) -> Iterator[Block]:
+def even_blocks(
+    blocks: Iterable[Any], n_rows: int, key: Hashable | None = None
+) -> Iterator[TrainingBlock]:
     """Blocks of so many rows but the last."""
     waiting: list[pd.DataFrame] = []
     first: tuple[pd.DataFrame, FrameAdapter] | None = None

@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ParameterError, ReadError, shorten
-from .parts import checksum
+from .parts import Number, checksum
 from .sources import (
     STANDARD,
     ArrowSource,
@@ -38,14 +38,14 @@ from .sources import (
 MOST_PIECES = 16
 NOBODY = "nobody"
 # Footers that are read at a time; on shared file systems, each is a wait.
-LOOKS = 8
+MOST_SCANS = 8
 
 
 @dataclass(frozen=True)
 class Unit:
     """Rows of a file that are answered together, as one part."""
 
-    number: tuple[int, int]
+    number: Number
     path: str
     format: Format
     first: int = 0
@@ -60,8 +60,8 @@ class Unit:
                 return checksum(self.path), iterate(self.path, source, columns, block_rows)
             if not self.n_rows:
                 return NOBODY, iter(())
-            rows = source.rows(columns, self.first, self.n_rows)
-        return rows.fingerprint(), rows.cut(block_rows)
+            block = source.read_rows(columns, self.first, self.n_rows)
+        return block.fingerprint(), block.cut(block_rows)
 
     @property
     def shown(self) -> str:
@@ -72,7 +72,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class FileOfPeople:
+class PeopleFile:
     """What is known about a file before its rows are read."""
 
     path: str
@@ -84,7 +84,7 @@ class FileOfPeople:
     error: ReadError | None = None
 
     @classmethod
-    def look(cls, path: str, format_: Format, delimiter: str = ",") -> FileOfPeople:
+    def scan(cls, path: str, format_: Format, delimiter: str = ",") -> PeopleFile:
         """Read the names of the columns, and how many rows there are, if that is quickly known."""
         try:
             with open_source(path, format_, delimiter) as source:
@@ -104,7 +104,7 @@ class FileOfPeople:
 
         Examples
         --------
-        >>> file = FileOfPeople("people.parquet", "parquet", sizes=(300, 100, 80, 5000))
+        >>> file = PeopleFile("people.parquet", "parquet", sizes=(300, 100, 80, 5000))
         >>> [(unit.first, unit.n_rows) for unit in file.units(0, 200)][:5]
         [(0, 150), (150, 150), (300, 180), (480, 312), (792, 313)]
         """
@@ -130,15 +130,15 @@ def find_files(names: Sequence[str]) -> list[str]:
     return found
 
 
-def look_into(paths: Sequence[str], format_: str | None, delimiter: str) -> list[FileOfPeople]:
+def scan_files(paths: Sequence[str], format_: str | None, delimiter: str) -> list[PeopleFile]:
     """What is known about files before their rows are read."""
     formats = [find_format(path, format_) for path in paths]
-    with ThreadPoolExecutor(LOOKS) as pool:
-        looks = pool.map(FileOfPeople.look, paths, formats, [delimiter] * len(paths))
-        return list(looks)
+    with ThreadPoolExecutor(MOST_SCANS) as pool:
+        scans = pool.map(PeopleFile.scan, paths, formats, [delimiter] * len(paths))
+        return list(scans)
 
 
-def names_checksum(files: Sequence[FileOfPeople]) -> str:
+def names_checksum(files: Sequence[PeopleFile]) -> str:
     """A checksum of the names of files, in their order."""
     return hashlib.sha256(
         "\0".join(file.path for file in files).encode(errors="replace")

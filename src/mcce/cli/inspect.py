@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+from ..model import is_private
+from ..saving import Inspection, inspect
+from .arguments import InspectArguments
+from .inputs import read_key
+from .terminal import printable, show, show_json, table
 
-from .options import AsJson, Debug, KeyFile, read_key
-from .terminal import printable, reported, show, show_json, table
-
-if TYPE_CHECKING:
-    from ..saving import Inspection
-
-HELP = """Show what a saved explainer holds: columns, rules, settings, and personal data.
-
-Training values are counted, never shown. No predictor is needed, and no code in the file is run."""
-EPILOG = """\
-\b
-Examples:
-  mcce inspect bank.mcce
-  mcce inspect bank.mcce --json
-"""
 # Settings of the machine, and what is shown elsewhere.
 LEFT_OUT = ("constraints", "immutable", "mutable", "kinds", "verbose", "n_jobs", "memory", "roles")
 
 
-def inspect(
-    explainer: Annotated[str, typer.Argument(metavar="EXPLAINER", help="File of mcce fit.")],
-    key_file: KeyFile = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
+def run(arguments: InspectArguments) -> None:
     """Show what a saved explainer holds."""
-    with reported(debug=debug, as_json=as_json):
-        from ..saving import inspect as look
-
-        found = look(explainer, read_key(key_file))
-        content = _content(explainer, found)
-        if as_json:
-            show_json(content)
-        else:
-            _show(content)
+    path, key = arguments.explainer.path, read_key(arguments.run.key_file)
+    content = _content(path, inspect(path, key))
+    if arguments.run.as_json:
+        show_json(content)
+    else:
+        _show(content)
 
 
 def _content(path: str, found: Inspection) -> dict[str, Any]:
     """Everything that is shown, as plain values."""
-    from ..model import is_private
-
     rules = found.parameters["constraints"] or []
     return {
         "file": path,
@@ -82,8 +61,6 @@ def _content(path: str, found: Inspection) -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     """A setting; of a private generator not its domains, which fill pages."""
-    from ..model import is_private
-
     if not is_private(value):
         return repr(value)
     return f"{type(value).__name__}, epsilon {value.epsilon:g}"
@@ -91,8 +68,6 @@ def _shown(value: Any) -> str:
 
 def _personal_data(found: Inspection) -> list[str]:
     """What of the file is about people, each as a sentence."""
-    from ..model import is_private
-
     if is_private(found.parameters["generator"]):
         return [
             "no training values: columns and probe rows are made of declared domains",
@@ -100,17 +75,17 @@ def _personal_data(found: Inspection) -> list[str]:
             f"{found.parameters['generator'].epsilon:g}",
         ]
     n_values = sum(feature.n_codes for feature in found.schema.features)
-    said = [
+    held = [
         f"{n_values:,} distinct training values, by column",
         "the training values of one column in every leaf of the trees, with their frequencies",
         f"{found.n_probes} probe rows made of training values, with their scores",
     ]
     if found.n_shares:
-        said.append(f"the share of desired decisions of {found.n_shares:,} values and ranges")
-    said += [f"{n:,} {what}, as whole rows" for what, n in found.whole_rows.items() if n]
+        held.append(f"the share of desired decisions of {found.n_shares:,} values and ranges")
+    held += [f"{n:,} {what}, as whole rows" for what, n in found.whole_rows.items() if n]
     if not any(found.whole_rows.values()):
-        said.append("no whole training rows")
-    return said
+        held.append("no whole training rows")
+    return held
 
 
 def _dtype(dtype: Any) -> str:

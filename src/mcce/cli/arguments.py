@@ -1,0 +1,427 @@
+"""The arguments and options of all commands, each declared once, with its help.
+
+The class of a command has its own options as fields, and shares others as groups: fields that are
+classes of options themselves. :mod:`mcce.cli.commands` makes command lines of them.
+"""
+
+# ruff: noqa: RUF009 -- option, argument and group return fields.
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from inspect import Parameter
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import typer
+
+Arguments = TypeVar("Arguments")
+OVERWRITE = "Replace an output or an unfinished run."
+
+
+def option(
+    text: str,
+    *names: str,
+    default: Any = None,
+    metavar: str | None = None,
+    low: int | None = None,
+    high: int | None = None,
+    required: bool = False,
+) -> Any:
+    """A field that is an option, by default with the name of the field."""
+    make = partial(typer.Option, help=text, metavar=metavar, min=low, max=high)
+    metadata = {"make": make, "names": names, "required": required}
+    return field(default="" if required else default, metadata=metadata)
+
+
+def argument(text: str, metavar: str, default: Any = "") -> Any:
+    """A field that is given by its place."""
+    make = partial(typer.Argument, help=text, metavar=metavar)
+    return field(default=default, metadata={"make": make, "required": True})
+
+
+def group(shared: type, *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Any:
+    """A field of shared options: all but some, and of the required ones some are optional."""
+    metadata = {"group": shared, "without": without, "optional": optional}
+    return field(default_factory=shared, metadata=metadata)
+
+
+def parameters(command: type) -> list[Parameter]:
+    """The parameters of a function that Typer makes a command of, required ones first."""
+    ranked = sorted(_ranked_parameters(command), key=lambda pair: pair[0])
+    return [parameter for _, parameter in ranked]
+
+
+def _ranked_parameters(
+    options: type, prefix: str = "", without: tuple[str, ...] = (), optional: tuple[str, ...] = ()
+) -> Iterator[tuple[int, Parameter]]:
+    """Parameters with their ranks in the help: required ones of groups, other such, the rest."""
+    hints = get_type_hints(options)
+    for one in fields(options):
+        declared = one.metadata
+        if one.name in without:
+            continue
+        if "group" in declared:
+            shared = declared["group"], f"{one.name}__"
+            yield from _ranked_parameters(*shared, declared["without"], declared["optional"])
+            continue
+        rank, default = 2, one.default
+        if declared["required"]:
+            rank = 0 if prefix else 1
+            default = None if one.name in optional else ...
+        names: tuple[str, ...] = ()
+        if "names" in declared:
+            names = declared["names"] or (f"--{one.name.replace('_', '-')}",)
+        yield (
+            rank,
+            Parameter(
+                f"{prefix}{one.name}",
+                Parameter.KEYWORD_ONLY,
+                default=declared["make"](default, *names),
+                annotation=hints[one.name],
+            ),
+        )
+
+
+def from_parameters(command: type[Arguments], values: Mapping[str, Any]) -> Arguments:
+    """The arguments of a command, given the values of its parameters."""
+    nested: dict[str, Any] = {}
+    for name, value in values.items():
+        shared, _, own = name.rpartition("__")
+        if value is not None:
+            (nested.setdefault(shared, {}) if shared else nested)[own] = value
+    return from_dict(command, nested)
+
+
+def from_dict(command: type[Arguments], content: Mapping[str, Any]) -> Arguments:
+    """The arguments that ``dataclasses.asdict`` made a dictionary of."""
+    declared = {one.name: one.metadata for one in fields(command)}  # type: ignore[arg-type]
+    return command(
+        **{
+            name: from_dict(declared[name]["group"], value) if "group" in declared[name] else value
+            for name, value in content.items()
+        }
+    )
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """How a command runs, and what it shows."""
+
+    jobs: int | None = option("Threads; -1 for all cores.", metavar="N")
+    key_file: str | None = option("Secret that signs explainers and receipts.", metavar="FILE")
+    as_json: bool = option("Print one JSON object, for machines.", "--json", default=False)
+    quiet: bool = option("No progress and no summary.", "--quiet", "-q", default=False)
+    debug: bool = option("Show tracebacks of errors; they may quote cells.", default=False)
+
+
+@dataclass(frozen=True)
+class PredictorArguments:
+    """Which black box is meant, and what it does not say itself."""
+
+    name: str = option(
+        "The black box: a .joblib, .pkl, .skops, .onnx, .ubj or .json (XGBoost), .txt "
+        "(LightGBM) or .cbm (CatBoost) file, a function as module:name, or the URL of a server.",
+        "--predictor",
+        metavar="FILE|MODULE:NAME|URL",
+        required=True,
+    )
+    kind: str | None = option(
+        "What the predictor's file is, if its name does not say: joblib, skops, onnx, "
+        "xgboost, lightgbm or catboost.",
+        "--predictor-kind",
+        metavar="KIND",
+    )
+    trust: bool = option(
+        "Load a pickled predictor. That runs code of whoever wrote the file: do it only "
+        "with files of your own.",
+        default=False,
+    )
+    classes: list[str] | None = option(
+        "A class of a predictor that does not name them (ONNX, boosters, URL); give this "
+        "option once for each, in the order of its output.",
+        "--class",
+        metavar="LABEL",
+    )
+    output: str | None = option(
+        "What an ONNX session or a server returns: probabilities, logits, labels or score.",
+        "--output-is",
+        metavar="KIND",
+    )
+    rows_per_second: float | None = option(
+        "The most rows in any second that a server is sent, in all.", metavar="N"
+    )
+    in_flight: int | None = option(
+        "The most requests at a time to a server, of all workers together; by default one of "
+        "each, or 4 of each with --rows-per-second.",
+        metavar="N",
+    )
+
+
+@dataclass(frozen=True)
+class TableArguments:
+    """How the cells of input files are read."""
+
+    format: str | None = option("Format of the input: csv, parquet, arrow or jsonl.")
+    delimiter: str = option("What separates the cells of a CSV file.", default=",")
+    dtypes: list[str] | None = option(
+        "Dtype of a column, e.g. Job=category or Zip=str. May be given several times.",
+        "--dtype",
+        metavar="NAME=DTYPE",
+    )
+
+
+@dataclass(frozen=True)
+class ExplainerArguments:
+    """An explainer, and how it is used."""
+
+    path: str = argument("File of mcce fit.", "EXPLAINER")
+    rules: str | None = option("Further rules for these people.", metavar="FILE")
+    n_counterfactuals: int | None = option("Other than at fit.", metavar="N")
+    tolerance: float = option("How far scores may be from those at fit, relatively.", default=1e-9)
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """Arguments of ``mcce fit``."""
+
+    train: list[str] = argument("Training rows.", "TRAIN...", default=())
+    output: str = option(
+        "Where to save the explainer.", "--output", "-o", metavar="FILE", required=True
+    )
+    desired: list[str] | None = option(
+        "What people want: an interval of the score (0.5: is 0.5 and above, :0.2 is 0.2 "
+        "and below), or a label; several labels by giving the option several times. Default: "
+        "the second class of a classifier, whose probability is the score unless "
+        "--score-class says otherwise.",
+        metavar="LOW:HIGH|LABEL",
+    )
+    immutable: list[str] | None = option("Columns that must not change: Age,Sex.", metavar="NAMES")
+    mutable: list[str] | None = option(
+        "Columns that may change; all others stay fixed.", metavar="NAMES"
+    )
+    rules: str | None = option("What people can do, as TOML.", metavar="FILE")
+    search: str = option(
+        "paper, balanced, sparse, plausible, near, fast or exact.", default="paper"
+    )
+    distance: str = option(
+        "gower, l1 or hvdm, or one of another package: ranks after sparsity.", default="gower"
+    )
+    generator: str = option(
+        "The model of step 1: trees, forest, ctree or private, or one of another package.",
+        default="trees",
+        metavar="NAME",
+    )
+    domains: str | None = option(
+        "Public domains of all columns as JSON, for --generator private.", metavar="FILE"
+    )
+    epsilon: float | None = option("Privacy budget of --generator private, e.g. 1.", metavar="E")
+    n_samples: int | None = option("Draws per person.", metavar="N")
+    n_counterfactuals: int = option("Answers per person, at most.", default=1, metavar="N")
+    diversity: float | None = option("From 0 to 1: how much answers shall differ.")
+    score_class: str | None = option("The class whose probability counts.", metavar="LABEL")
+    drop: list[str] | None = option("Columns to leave out, e.g. the outcome.", metavar="NAMES")
+    categorical: list[str] | None = option("Numbers that are only codes.", metavar="NAMES")
+    seed: int = option("Seed of all draws.", default=0)
+    sample_rows: int | None = option("Learn from so many of the rows, at most.", metavar="N", low=1)
+    sample_key: str | None = option(
+        "A column that tells all rows apart, is never missing and is no feature: it decides "
+        "which are kept.",
+        metavar="NAME",
+    )
+    table: TableArguments = group(TableArguments)
+    predictor: PredictorArguments = group(PredictorArguments)
+    run: RunArguments = group(RunArguments)
+
+
+@dataclass(frozen=True)
+class ExplainArguments:
+    """Arguments of ``mcce explain``."""
+
+    people: list[str] = argument(
+        "Whom to explain: files, or folders of files.", "PEOPLE", default=()
+    )
+    output: str = option(
+        "One file; or a folder, named with a slash at the end, that keeps the parts; or - "
+        "for standard output.",
+        "--output",
+        "-o",
+        metavar="FILE|FOLDER/|-",
+        required=True,
+    )
+    resume: bool = option(
+        "Go on with an unfinished run; begin where there is none yet.", default=False
+    )
+    overwrite: bool = option(OVERWRITE, default=False)
+    keep: list[str] | None = option("Columns to copy, e.g. a customer number.", metavar="NAMES")
+    key: list[str] | None = option(
+        "Columns that identify a person, in place of the row in the file; needed for "
+        "several files.",
+        metavar="NAMES",
+    )
+    engine: str | None = option(
+        "Who shares the work: local (processes of this machine), dask, ray or spark. Files "
+        "must have the same names for all workers.",
+        metavar="NAME",
+    )
+    workers: int | None = option("Worker processes, by default one for each core.", metavar="N")
+    anonymity: int | None = option(
+        "Write ranges and sets of values that at least K training people fit, in place of "
+        "exact values of --quasi-identifiers.",
+        metavar="K",
+    )
+    quasi_identifiers: list[str] | None = option(
+        "With --anonymity: columns by which people could be recognised.", metavar="NAMES"
+    )
+    training: str | None = option(
+        "With --anonymity: the rows that the explainer was fitted on.", metavar="FILE"
+    )
+    min_pureness: float | None = option(
+        "With --anonymity: the share of these values that the predictor must accept, where "
+        "possible; by default 0.9."
+    )
+    block_rows: int | None = option(
+        "People per block, by default 5000, and 20000 per partition if work is shared. "
+        "Answers do not depend on it; a killed run repeats at most one block per worker.",
+        metavar="N",
+    )
+    prefix: str = option("What stands before the names of added columns.", default="")
+    output_format: str | None = option("Format of the output: csv, parquet, arrow or jsonl.")
+    explainer: ExplainerArguments = group(ExplainerArguments)
+    table: TableArguments = group(TableArguments)
+    predictor: PredictorArguments = group(PredictorArguments)
+    run: RunArguments = group(RunArguments)
+
+
+@dataclass(frozen=True)
+class ReportArguments:
+    """Arguments of ``mcce report``."""
+
+    people: str = argument("Whom to explain.", "PEOPLE")
+    output: str = option("The HTML file.", "--output", "-o", metavar="FILE", required=True)
+    overwrite: bool = option(OVERWRITE, default=False)
+    labels: str | None = option("Words for the features, and their language.", metavar="FILE")
+    language: str | None = option("de, en or nb; only without --labels.", metavar="CODE")
+    groups: list[str] | None = option("Columns whose groups are compared.", metavar="NAMES")
+    row_numbers: list[int] | None = option(
+        "Only this row of the file, counted from 0. May be given several times.",
+        "--row",
+        metavar="N",
+    )
+    name: str | None = option("What people are called, e.g. their number.", metavar="COLUMN")
+    title: str | None = option("What the report is called.")
+    card: str | None = option("A text about the data, to be shown.", metavar="FILE")
+    max_people: int = option("People who are shown one by one.", default=1_000, metavar="N")
+    explainer: ExplainerArguments = group(ExplainerArguments)
+    table: TableArguments = group(TableArguments)
+    predictor: PredictorArguments = group(PredictorArguments, without=("in_flight",))
+    run: RunArguments = group(RunArguments)
+
+
+@dataclass(frozen=True)
+class VerifyArguments:
+    """Arguments of ``mcce verify``."""
+
+    receipt: str = argument("File that the page saved.", "RECEIPT")
+    explainer: str | None = option("File of mcce fit.", metavar="FILE")
+    predictor: PredictorArguments = group(
+        PredictorArguments, without=("rows_per_second", "in_flight"), optional=("name",)
+    )
+    run: RunArguments = group(RunArguments, without=("jobs", "quiet"))
+
+
+@dataclass(frozen=True)
+class AuditArguments:
+    """Arguments of ``mcce privacy-audit``."""
+
+    training: str = option("The rows it was fitted on.", metavar="FILE", required=True)
+    holdout: str = option(
+        "Rows of other people, best as many as in training.", metavar="FILE", required=True
+    )
+    reference: str | None = option(
+        "Rows of further people, for whom rows are released and whom an attacker knows. "
+        "Without it, half of the holdout.",
+        metavar="FILE",
+    )
+    quasi_identifiers: list[str] | None = option(
+        "Columns that an attacker knows of everybody, for linkage.", metavar="NAMES"
+    )
+    private: list[str] | None = option(
+        "Columns that the attacker would like to know; by default all others that can change.",
+        metavar="NAMES",
+    )
+    release: str = option(
+        "What is given out: answers, or rows that the generator draws.",
+        default="answers",
+        metavar="KIND",
+    )
+    n_people: int = option("People who get answers, at most.", default=1_000, metavar="N")
+    seed: int = option("Seed of samples.", default=0, metavar="N")
+    output: str | None = option("An HTML page of the figures.", "--output", "-o", metavar="FILE")
+    overwrite: bool = option(OVERWRITE, default=False)
+    language: str = option("Language of the page: de, en or nb.", default="en", metavar="CODE")
+    explainer: ExplainerArguments = group(
+        ExplainerArguments, without=("rules", "n_counterfactuals")
+    )
+    table: TableArguments = group(TableArguments, without=("dtypes",))
+    predictor: PredictorArguments = group(PredictorArguments, without=("in_flight",))
+    run: RunArguments = group(RunArguments)
+
+
+@dataclass(frozen=True)
+class ServeArguments:
+    """Arguments of ``mcce serve``."""
+
+    demo: bool = option("Serve the bundled German Credit data.", default=False)
+    people: str | None = option("People to choose from on the page.", metavar="FILE")
+    name: str | None = option("Column with the names of these people.", metavar="COLUMN")
+    labels: list[str] | None = option(
+        "Words for the features; one file for each language, the first is that of the page.",
+        metavar="FILE",
+    )
+    model: str = option("Name in addresses: /v1/models/NAME.", default="mcce", metavar="NAME")
+    title: str | None = option("What the page is called.")
+    host: str = option("Address to listen on.", default="127.0.0.1")
+    port: int = option("Port to listen on.", default=8000, low=1, high=65535)
+    token_file: str | None = option("File with the secret that requests must name.", metavar="FILE")
+    allowed_hosts: list[str] | None = option(
+        "Name under which the service may be called; may be given several times. On this "
+        "machine alone the default is localhost, elsewhere any.",
+        "--allowed-host",
+        metavar="NAME",
+    )
+    workers: int = option("Processes; each loads the explainer.", default=1, low=1, high=256)
+    threads: int = option("Threads that search, in each process.", default=2, low=1, high=256)
+    queue: int = option("Requests that may wait, in each process.", default=64, low=1)
+    batch: int = option(
+        "People who share one search; 1 searches for each request alone.", default=64, low=1
+    )
+    max_people: int = option("Most people in one request.", default=100, low=1)
+    seconds: float = option("The longest search; it ends with what was found.", default=10.0)
+    patience: float = option(
+        "Seconds after which a predictor that hangs is given up.", default=30.0
+    )
+    grace: int = option("Seconds that requests get when the service is to end.", default=20, low=0)
+    explainer: ExplainerArguments = group(ExplainerArguments, optional=("path",))
+    table: TableArguments = group(TableArguments)
+    predictor: PredictorArguments = group(PredictorArguments, optional=("name",))
+    run: RunArguments = group(RunArguments, without=("jobs", "as_json", "quiet"))
+
+
+@dataclass(frozen=True)
+class InspectArguments:
+    """Arguments of ``mcce inspect``."""
+
+    explainer: ExplainerArguments = group(
+        ExplainerArguments, without=("rules", "n_counterfactuals", "tolerance")
+    )
+    run: RunArguments = group(RunArguments, without=("jobs", "quiet"))
+
+
+@dataclass(frozen=True)
+class DemoArguments:
+    """Arguments of ``mcce demo``."""
+
+    out: Path | None = option("Folder for the files.", metavar="DIR")
+    run: RunArguments = group(RunArguments, without=("jobs", "key_file", "quiet"))

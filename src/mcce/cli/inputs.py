@@ -1,0 +1,164 @@
+"""What several commands do with their arguments: load explainers, read names, check outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..constraints.files import read_constraints
+from ..counterfactuals import Counterfactuals
+from ..errors import ParameterError, shorten
+from ..explainer import MCCE, load
+from ..files.parts import checksum
+from ..files.people import PeopleReader, PeopleTable
+from ..files.sources import find_format, open_source, reading
+from ..privacy import anonymize
+from ..runtime.progress import Progress, without_prints
+from ..tables.schema import Schema
+from .arguments import ExplainerArguments, PredictorArguments, RunArguments, TableArguments
+from .predictors import load_predictor
+from .terminal import PeopleBar
+
+BLOCK_ROWS = 5000
+
+
+def load_explainer(
+    explainer: ExplainerArguments, predictor: PredictorArguments, run: RunArguments
+) -> MCCE:
+    """An explainer with its predictor."""
+    key = read_key(run.key_file)
+    with without_prints():
+        loaded = load(
+            explainer.path, load_predictor(predictor), tolerance=explainer.tolerance, key=key
+        )
+    if explainer.n_counterfactuals is not None:
+        loaded.set_params(n_counterfactuals=explainer.n_counterfactuals)
+    # A limit of time per block would make answers depend on blocks and the machine.
+    return loaded.set_params(n_jobs=run.jobs, max_seconds=None, verbose=False)
+
+
+@contextmanager
+def open_people(
+    path: str,
+    schema: Schema,
+    table: TableArguments,
+    keep: Callable[[list[str]], Sequence[str]] = lambda names: (),
+) -> Iterator[PeopleTable]:
+    """The people of a file; ``keep`` chooses columns to copy among all."""
+    dtypes = read_dtypes(table.dtypes)
+    with open_source(path, find_format(path, table.format), table.delimiter) as source:
+        kept = keep(source.names)
+        reader = PeopleReader.plan(path, source, schema, keep=kept, dtypes=dtypes)
+        yield PeopleTable(source, reader)
+
+
+def explain_people(
+    explainer: MCCE,
+    rows: pd.DataFrame,
+    rules: Any,
+    bar: PeopleBar,
+    anonymity: Mapping[str, Any] | None = None,
+) -> Counterfactuals[pd.DataFrame]:
+    """The answers to some people, with progress; ``anonymity`` are arguments of ``anonymize``."""
+
+    def show(progress: Progress) -> None:
+        # People who need no answer are settled at once.
+        bar.show(bar.done + len(rows) - progress.n_factuals + progress.n_settled)
+
+    with without_prints():
+        result = explainer.explain(rows, constraints=rules, callback=show)
+        if anonymity:
+            result = anonymize(explainer, result, constraints=rules, **anonymity)
+    bar.done += len(rows)
+    bar.show(bar.done)
+    return result.to_pandas()
+
+
+def read_rules(path: str | None) -> Any:
+    """The further constraints in a file; None without one."""
+    return None if path is None else read_constraints(path)
+
+
+def read_key(path: str | None) -> bytes | None:
+    """The secret in a file; None without one."""
+    if path is None:
+        return None
+    with reading(path):
+        return Path(path).read_bytes().strip()
+
+
+def read_checksum(path: str) -> str:
+    """The checksum of a file that the user named; what goes wrong is a ReadError."""
+    with reading(path):
+        return checksum(path)
+
+
+def split_names(texts: Sequence[str] | None, known: Collection[str]) -> list[str] | None:
+    """Names of columns, separated by commas; a name that has commas itself stands alone.
+
+    Examples
+    --------
+    >>> split_names(["Age,Sex", "Income, net"], ["Age", "Sex", "Income, net"])
+    ['Age', 'Sex', 'Income, net']
+    """
+    if not texts:
+        return None
+    names: list[str] = []
+    for text in texts:
+        names += [text] if text in known else [name.strip() for name in text.split(",")]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def read_dtypes(texts: Sequence[str] | None) -> dict[str, str]:
+    """Dtypes by column name; a name may hold equal signs.
+
+    Examples
+    --------
+    >>> read_dtypes(["Job=category", "a=b=str"])
+    {'Job': 'category', 'a=b': 'str'}
+    """
+    dtypes = {}
+    for text in texts or ():
+        name, sign, dtype = text.rpartition("=")
+        if not (name and sign and dtype):
+            raise ParameterError(
+                f"--dtype must be NAME=DTYPE, e.g. Job=category, got {shorten(text)}."
+            )
+        dtypes[name] = dtype
+    return dtypes
+
+
+def check_page(what: str, output: str, inputs: Iterable[str | None], *, overwrite: bool) -> None:
+    """Raise unless the output is an HTML file that may be written."""
+    if Path(output).suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(
+            f"{what} is written to a file, got -o {shorten(output, 200)}. Name one that ends in "
+            ".html."
+        )
+    check_output_path(output, inputs)
+    if Path(output).exists() and not overwrite:
+        raise ParameterError(
+            f"{shorten(output, 200)} exists already. Replace it with --overwrite, or name another "
+            "output."
+        )
+
+
+def check_output_path(output: str, inputs: Iterable[str | None]) -> None:
+    """Raise if the output would take the place of a file that is read."""
+    target = Path(output).resolve()
+    for name in inputs:
+        if name and Path(name).is_file() and _is_same(target, Path(name).resolve()):
+            raise ParameterError(
+                f"The output {shorten(output, 200)} would take the place of {shorten(name, 200)}, "
+                "which is read. Name another output."
+            )
+
+
+def _is_same(target: Path, file: Path) -> bool:
+    if target.is_dir():
+        return target == file.parent
+    return target == file or (target.exists() and target.samefile(file))
