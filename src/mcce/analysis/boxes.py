@@ -17,8 +17,16 @@ from functools import partial
 
 import numpy as np
 
-from ..kernels import BoolArray, FloatArray, IntArray, draw_keys, person_keys, pick, rows_as_bytes
-from ..search.visited import n_before
+from ..kernels import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    draw_keys,
+    person_keys,
+    pick,
+    rows_as_bytes,
+    times_seen_before,
+)
 from .answers import Trials, numbered
 from .moves import Held, Moves, Test
 
@@ -172,7 +180,7 @@ class _Search:
     def _cut_at(self, box: IntArray, steps: IntArray) -> None:
         """Cut a side in front of each point, the one that loses the smallest share."""
         self.sides = self.sides.copy()
-        number = n_before(box)
+        number = times_seen_before(box)
         for turn in range(int(number.max(initial=-1)) + 1):
             now = np.flatnonzero(number == turn)
             now = now[_are_inside(self.sides, box[now], steps[:, now])]

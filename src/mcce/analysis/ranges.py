@@ -22,9 +22,8 @@ import pandas as pd
 
 from ..counterfactuals import Counterfactuals, FrameT, native_table
 from ..fitted import Fitted
-from ..kernels import BoolArray, Codes, IntArray
+from ..kernels import BoolArray, Codes, IntArray, times_seen_before
 from ..plausibility.model import PlausibilityModel
-from ..search.visited import n_before
 from ..tables.schema import OWN
 from .answers import EncodedAnswers, Requirements, Trials, in_chunks, warn_of_refused
 from .boxes import MOST_CORNERS, N_FREE_POINTS, Boxes, find_boxes
@@ -120,7 +119,7 @@ def _find_levels(
     own = answers.factuals.exact[schema.mutable[row], answers.owner[answer]]
     codes[row, np.arange(row.size)] = np.where(level == own, OWN, len(answers) + level)
     kept = np.flatnonzero(trials.hold(answer, codes, score=False)[0])
-    kept = kept[n_before((row * len(answers) + answer)[kept]) < ROWS_PER_FEATURE - 1]
+    kept = kept[times_seen_before((row * len(answers) + answer)[kept]) < ROWS_PER_FEATURE - 1]
     row, answer, level = row[kept], answer[kept], level[kept]
     held, scored = trials.hold(answer, codes[:, kept])
     n_tried = np.zeros(answers.acted.shape, dtype=np.int64)
