@@ -175,13 +175,13 @@ def in_chunks(
         bar.close()
 
 
-def warn_of_refused(valid: BoolArray, so: str) -> None:
+def warn_of_refused(valid: BoolArray, effect: str) -> None:
     """Warn of counterfactuals that are not valid, at the line that calls the explainer."""
     if not valid.all():
         warnings.warn(
             f"{int((~valid).sum())} of {valid.size} counterfactuals are not valid by this "
-            f"explainer's predictor, and {so}. Either the result is that of another explainer or "
-            "the predictor is unstable.",
+            f"explainer's predictor, and {effect}. Either the result is that of another "
+            "explainer or the predictor is unstable.",
             McceWarning,
             stacklevel=4,
         )
