@@ -149,7 +149,7 @@ class FeatureDistance(BaseEstimator):
         Returns
         -------
         DistanceAxes
-            Places for the kernels. Features that are not asked for have none.
+            Places for the kernels. Features that are not requested have none.
         """
         n_mutable = len(candidates.comparison.codes)
         none = [None] * n_mutable

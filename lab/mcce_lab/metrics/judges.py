@@ -1,10 +1,10 @@
 """Judges of realism that no method here optimises.
 
-Beyond the paper. Four scores of how strange a row looks beside real accepted rows that no method
+Beyond the paper. Four scores of how unusual a row is beside real accepted rows that no method
 has seen, and how well a classifier tells a method's answers from such rows. Each judges on its own;
 a mean of them would hide where they disagree.
 
-Always true: larger is stranger; the judges neither use our trees nor rows that a method has seen.
+Always true: larger is more unusual; the judges use neither our trees nor rows that a method saw.
 The outlier factor is the nearest to an objective of ours: it compares distances to near rows, as
 the kNN distance that some of our searches keep small is one.
 """
@@ -76,8 +76,8 @@ class Judges:
         >>> rows = pd.DataFrame({"age": np.arange(20, 80), "salary": np.arange(20, 80) * 100})
         >>> judges = Judges.fit(rows, Evaluator.fit(rows))
         >>> people = pd.DataFrame({"age": [40, 40], "salary": [4000, 7900]})
-        >>> usual, strange = judges(people)["density"]
-        >>> usual < strange
+        >>> usual, unusual = judges(people)["density"]
+        >>> usual < unusual
         True
         """
         from sklearn.decomposition import PCA
@@ -130,7 +130,7 @@ class Judges:
         Returns
         -------
         DataFrame
-            One column per judge; larger is stranger.
+            One column per judge; larger is more unusual.
         """
         encoded, places, labels = read_rows(rows, self.evaluator)
         points = matrix(self.evaluator, encoded)

@@ -98,19 +98,19 @@ def anonymize(
     if not isinstance(explainer, MCCE):
         raise ParameterError(f"explainer must be a fitted MCCE, got {shorten(explainer)}.")
     requirements, fitted = requirements_of(explainer, constraints), explainer.fitted_
-    asked = _check(fitted, anonymity, quasi_identifiers, training, min_pureness)
+    request = _check(fitted, anonymity, quasi_identifiers, training, min_pureness)
     # A row counts as accepted by its decision alone, whatever margin the search keeps.
     requirements = replace(requirements, decision=fitted.decision)
     answers = EncodedAnswers.read(fitted.schema, result, requirements.computed)
-    rows = _rows_to_widen(fitted.schema, asked.names, requirements.computed)
+    rows = _rows_to_widen(fitted.schema, request.names, requirements.computed)
     meter = PurenessMeter(requirements, answers, rows, fitted.seed)
-    widener = Widener(asked.k, asked.min_pureness, asked.training, answers, rows, meter)
-    return with_anonymous(result, _tabulate(asked, widener, widener.run(), result.to_pandas()))
+    widener = Widener(request.k, request.min_pureness, request.training, answers, rows, meter)
+    return with_anonymous(result, _tabulate(request, widener, widener.run(), result.to_pandas()))
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """What is asked for, checked."""
+class _Request:
+    """The checked arguments of ``anonymize``."""
 
     k: int
     names: tuple[Hashable, ...]
@@ -120,7 +120,7 @@ class _Asked:
 
 def _check(
     fitted: Fitted, anonymity: Any, quasi_identifiers: Any, training: Any, min_pureness: Any
-) -> _Asked:
+) -> _Request:
     if is_private(fitted.generator):
         raise ParameterError(
             f"The generator {type(fitted.generator).__name__} is private, but anonymity counts "
@@ -137,7 +137,7 @@ def _check(
             f"anonymity={anonymity} asks for more people than training has: {len(rows)}."
         )
     _check_known(schema, rows, names)
-    return _Asked(int(anonymity), names, rows, float(min_pureness))
+    return _Request(int(anonymity), names, rows, float(min_pureness))
 
 
 def _check_names(schema: Schema, given: Any) -> tuple[Hashable, ...]:
@@ -183,55 +183,58 @@ def _rows_to_widen(
 
 
 def _tabulate(
-    asked: _Asked,
+    request: _Request,
     widener: Widener,
     widened: Sequence[WidenedAnswer],
     result: Counterfactuals[pd.DataFrame],
 ) -> AnonymousAnswers[pd.DataFrame]:
     """What was found, with the labels of the result."""
     index, names = result.frame.index, [feature.name for feature in widener.features]
-    told = [
+    described = [
         {"feature": feature.name, **describe_cell(feature, own, cell)}
         for one in widened
         for feature, own, cell in zip(widener.features, one.own, one.cells, strict=True)
     ]
     columns = ["feature", "kind", "low", "high", "levels", "missing", "loss", "text"]
     cells = pd.DataFrame(
-        {name: pd.Series([row[name] for row in told], dtype=_DTYPES.get(name)) for name in columns}
+        {
+            name: pd.Series([row[name] for row in described], dtype=_DTYPES.get(name))
+            for name in columns
+        }
     )
     labels = index.repeat(len(names)).to_frame(index=False)
     frame = result.frame.copy()
     for name in names:
-        texts = [row["text"] for row in told if row["feature"] == name]
+        texts = [row["text"] for row in described if row["feature"] == name]
         frame[name] = pd.Series(texts, index=index, dtype=object)
     immutable = [
         widener.answers.rows.schema.names[at] for at in widener.answers.rows.schema.immutable
     ]
-    excluded = tuple(name for name in asked.names if name in immutable)
+    excluded = tuple(name for name in request.names if name in immutable)
     return AnonymousAnswers(
         frame=frame,
-        measures=_measure(asked, widener, widened, excluded).set_axis(index),
+        measures=_measure(request, widener, widened, excluded).set_axis(index),
         cells=labels.join(cells),
-        k=asked.k,
+        k=request.k,
         quasi_identifiers=tuple(names),
         excluded=excluded,
-        min_pureness=asked.min_pureness,
+        min_pureness=request.min_pureness,
     )
 
 
 def _measure(
-    asked: _Asked,
+    request: _Request,
     widener: Widener,
     widened: Sequence[WidenedAnswer],
     excluded: Sequence[Hashable],
 ) -> pd.DataFrame:
     """The measures of widened answers."""
     found = widener.meter.measure([(one.answer, one.cells) for one in widened], ROWS_TO_MEASURE)
-    told = [(one.answer, widener.told(one, one.cells)) for one in widened]
-    of_changes = widener.meter.measure(told, ROWS_TO_MEASURE)
+    shown = [(one.answer, widener.shown_cells(one, one.cells)) for one in widened]
+    of_changes = widener.meter.measure(shown, ROWS_TO_MEASURE)
     measures: dict[str, Any] = {"crowd": np.array([one.crowd for one in widened], dtype=np.int64)}
     if excluded:
-        measures["crowd_alike"] = _count_alike(asked, widener, widened, excluded)
+        measures["crowd_alike"] = _count_alike(request, widener, widened, excluded)
     # All cells of a column with a single value are the same: nothing can be lost there.
     varied = [feature.n_codes > 1 for feature in widener.features]
     losses = [[cell.loss for cell in one.cells] for one in widened]
@@ -247,7 +250,7 @@ def _measure(
         "n_scored": np.array([one.n_scored for one in found], dtype=np.int64),
         "n_combinations": n_combinations,
         "pureness_of_changes": share_of_changes,
-        "pure": np.minimum(share, share_of_changes) >= asked.min_pureness,
+        "pure": np.minimum(share, share_of_changes) >= request.min_pureness,
         "n_blurred": np.array(
             [
                 sum(widener.blurs(one.answer, at, cell) for at, cell in enumerate(one.cells))
@@ -260,13 +263,13 @@ def _measure(
 
 
 def _count_alike(
-    asked: _Asked,
+    request: _Request,
     widener: Widener,
     widened: Sequence[WidenedAnswer],
     excluded: Sequence[Hashable],
 ) -> IntArray:
     """How many of each crowd have the immutable values of the person."""
-    names, training, rows = asked.training.schema.names, asked.training, widener.answers.rows
+    names, training, rows = request.training.schema.names, request.training, widener.answers.rows
     fixed = [names.index(name) for name in excluded]
     counts = []
     for one in widened:

@@ -37,7 +37,7 @@ MOST_LEVELS = 3
 LONGEST_RUN = 50
 # A run of no codes.
 NO_RUN = (0, -1)
-# A set of more levels is told by what is not in it, if that is shorter.
+# A set of more levels is named by what is not in it, if that is shorter.
 MOST_LISTED = 3
 MISSING, ANY = "missing", "any"
 Range: TypeAlias = tuple[Any, Any]
@@ -188,13 +188,13 @@ def _number_cells(feature: Feature, own: Own) -> Iterator[Cell]:
     value = _comparable([own.value], feature)[0]
     least, most = min(known[0], value), max(known[-1], value)
     firsts, lasts = np.searchsorted(known, lows), np.searchsorted(known, highs, side="right") - 1
-    told = set()
+    seen = set()
     for at, (low, high) in enumerate(ranges):
         run = int(firsts[at]), int(lasts[at])
         low_open, high_open = lows[at] <= least, highs[at] >= most
-        if run in told or (low_open and high_open):
+        if run in seen or (low_open and high_open):
             continue
-        told.add(run)
+        seen.add(run)
         width = min(highs[at], most) - max(lows[at], least)
         ends = None if low_open else _cell(low, dtype), None if high_open else _cell(high, dtype)
         is_round = not isinstance(low, Decimal) or low % (high - low) == 0

@@ -103,8 +103,8 @@ class Widener:
             cell.is_whole or cell.run[0] <= own <= cell.run[1] or own in cell.levels
         )
 
-    def told(self, one: WidenedAnswer, cells: Sequence[Cell]) -> list[Cell]:
-        """The cells as the person is told: what does not change stays as it is."""
+    def shown_cells(self, one: WidenedAnswer, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells that the person is shown: what does not change stays as it is."""
         found = []
         for at, cell in enumerate(cells):
             if not self.answers.changed[self.rows[at], one.answer]:
@@ -132,14 +132,14 @@ class Widener:
                 if number not in chosen and (one.is_pure or level == 0)
             }
             for start in range(0, MOST_TRIES, AT_ONCE):
-                asked = [
+                tried = [
                     (number, move)
                     for number, theirs in moves.items()
                     if number not in chosen
                     for move in theirs[start : start + AT_ONCE]
                 ]
-                shares = self._shares([(small[number], move.cells) for number, move in asked])
-                for (number, move), share in zip(asked, shares, strict=True):
+                shares = self._shares([(small[number], move.cells) for number, move in tried])
+                for (number, move), share in zip(tried, shares, strict=True):
                     if number not in best or share - move.cost > best[number][0]:
                         best[number] = share - move.cost, move.cells
                     if number not in chosen and not move.blurs and share >= self._min_pureness:
@@ -167,9 +167,9 @@ class Widener:
                 one.cells, one.crowd = cells, self.count(cells)
 
     def _shares(self, tried: Sequence[tuple[WidenedAnswer, list[Cell]]]) -> list[float]:
-        """How pure cells are at least: all of them, and what the person is told."""
+        """How pure cells are at least: all of them, and those that the person is shown."""
         cells = [(one.answer, cells) for one, cells in tried]
-        cells += [(one.answer, self.told(one, cells)) for one, cells in tried]
+        cells += [(one.answer, self.shown_cells(one, cells)) for one, cells in tried]
         found = self.meter.measure(cells, ROWS_TO_CHOOSE)
         shares = [one.share - one.error if one.n_scored else 0.0 for one in found]
         return [min(pair) for pair in zip(shares[: len(tried)], shares[len(tried) :], strict=True)]
