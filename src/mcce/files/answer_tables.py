@@ -205,7 +205,7 @@ def stream_tables(tables: Iterable[pd.DataFrame], format_: Format, stream: Binar
     {"age": null}
     <BLANKLINE>
     """
-    writer: _ArrowWriter | None = None
+    schema = writer = None
     with ExitStack() as stack:
         for number, table in enumerate(tables):
             if format_ == "csv":
@@ -213,8 +213,11 @@ def stream_tables(tables: Iterable[pd.DataFrame], format_: Format, stream: Binar
             elif format_ == "jsonl":
                 _write_json(table, stream)
             else:
-                writer = writer or stack.enter_context(_ArrowWriter(table, format_, stream))
-                writer.write(table)
+                if writer is None:
+                    schema = arrow_schema(table)
+                    writer = stack.enter_context(_open_writer(schema, format_, stream))
+                rows = arrow_table(table, schema)
+                writer.write_table(rows.replace_schema_metadata(None))
             stream.flush()
 
 
@@ -250,25 +253,6 @@ def _plain(series: pd.Series[Any]) -> list[Any]:
     missing = series.isna().to_numpy()
     cells = series.astype(str) if series.dtype.kind in "mM" else series
     return [None if gone else cell for cell, gone in zip(cells.tolist(), missing, strict=True)]
-
-
-class _ArrowWriter:
-    """Writes tables of one layout to a Parquet or Arrow stream."""
-
-    def __init__(self, table: pd.DataFrame, format_: Format, stream: BinaryIO) -> None:
-        self._schema = arrow_schema(table)
-        self._writer = _open_writer(self._schema, format_, stream)
-
-    def __enter__(self) -> _ArrowWriter:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._writer.close()
-
-    def write(self, table: pd.DataFrame) -> None:
-        """Write the rows of a table."""
-        rows = arrow_table(table, self._schema)
-        self._writer.write_table(rows.replace_schema_metadata(None))
 
 
 def _open_writer(schema: Any, format_: Format, stream: BinaryIO) -> Any:

@@ -24,7 +24,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -77,12 +77,8 @@ class BlockRun:
         self, blocks: Iterable[RawBlock], folder: PartsFolder, format_: Format
     ) -> Iterator[Done]:
         """Write one part per block, but for those that are complete."""
-        number = -1
-        for number, block in enumerate(blocks):
+        for number, block in enumerate(self.at_least_one(blocks)):
             yield self.write_part([block], folder, number, block.fingerprint(), format_)
-        if number < 0:
-            nobody, _ = self.nobody()
-            yield self.write_part([], folder, 0, nobody.fingerprint(), format_)
 
     def write_part(
         self,
@@ -104,10 +100,12 @@ class BlockRun:
 
         return Done(folder.write(number, fill))
 
-    def nobody(self) -> tuple[RawBlock, pd.DataFrame]:
-        """A block of no people, and the table of answers to them."""
-        block = RawBlock(0, {name: [] for name in self.reader.columns})
-        return block, self.layout.table(self.reader.read(block), [])
+    def at_least_one(self, blocks: Iterable[RawBlock]) -> Iterator[RawBlock]:
+        """The blocks; a block of nobody if there are none."""
+        nobody = RawBlock(0, {name: [] for name in self.reader.columns})
+        found = iter(blocks)
+        yield next(found, nobody)
+        yield from found
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class Done:
 
 
 class Answered:
-    """Tables of answers, one per block or one of nobody, and what they are about so far."""
+    """Tables of answers, one per block, and what they are about so far."""
 
     def __init__(self, work: BlockRun, blocks: Iterable[RawBlock]) -> None:
         self._work, self._blocks = work, blocks
@@ -127,15 +125,12 @@ class Answered:
         self.counts: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
-        place = -1
-        for place, block in enumerate(self._blocks):
+        for place, block in enumerate(self._work.at_least_one(self._blocks)):
             table, counts = self._work.answer(block)
             self.first = self.first if place else block.first
             self.n_rows += block.n_rows
-            self.counts.update(counts)
+            self.counts.update(counts if block.n_rows else {})
             yield table
-        if place < 0:
-            yield self._work.nobody()[1]
 
 
 @dataclass(frozen=True)
@@ -310,23 +305,24 @@ def _lock(path: Path) -> int | None:
         handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return _lock(path)  # another run has just removed it
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), path.stat()):
+    with ExitStack() as stack:
+        stack.callback(os.close, handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_there = os.path.samestat(os.fstat(handle), path.stat())
+        except FileNotFoundError:
+            is_there = False
+        except BlockingIOError:
+            raise ParameterError(
+                f"Another run is writing to {shorten(path, 200)}. Wait until it has ended, or name "
+                "another output."
+            ) from None
+        except OSError:
+            return None
+        if is_there:
+            stack.pop_all()
             return handle
-    except FileNotFoundError:
-        pass  # the run that held the folder has just removed it
-    except BlockingIOError:
-        os.close(handle)
-        raise ParameterError(
-            f"Another run is writing to {shorten(path, 200)}. Wait until it has ended, or name "
-            "another output."
-        ) from None
-    except OSError:
-        os.close(handle)
-        return None
-    os.close(handle)
-    return _lock(path)
+    return _lock(path)  # the run that held the folder has just removed it
 
 
 def _strangers(names: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ says how blocks must agree. For people, see :mod:`mcce.files.people`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -35,7 +36,7 @@ from .sources import (
 # Rows read at a time; how many changes nothing.
 STEP = 2**16
 # Numbers are read as Python does, so that a person's 0.1 is that of training; pandas 3.1 always
-# does so, and warns if asked for it.
+# does so, and warns about the option.
 PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))
 AS_PYTHON: dict[str, Any] = {} if PANDAS >= (3, 1) else {"float_precision": "round_trip"}
 ARROW: tuple[Format, ...] = ("parquet", "arrow")
@@ -54,7 +55,7 @@ def read_training(
         if format_ == "csv":
             frame = _read_csv(path, delimiter, given)
         elif format_ == "jsonl":
-            frame = _read_json(path)
+            (frame,) = _json_blocks(path, sys.maxsize)
         else:
             frame = _read_arrow(path, format_)
     return _with_dtypes(path, format_, frame, given)
@@ -176,17 +177,8 @@ def _csv_errors(path: str, dtypes: Mapping[str, Any]) -> Iterator[None]:
         ) from None
 
 
-def _read_json(path: str) -> pd.DataFrame:
-    with open_source(path, "jsonl") as source:
-        cells: dict[str, list[Any]] = {name: [] for name in source.names}
-        for block in iterate(path, source, source.names, STEP):
-            for name, values in block.columns.items():
-                cells[name] += values
-    return pd.DataFrame(cells)
-
-
 def _read_arrow(path: str, format_: Format) -> pd.DataFrame:
-    """A table with the dtypes that its file says, categories included."""
+    """A table with the dtypes of its file, categories included."""
     pa = require_pyarrow(path)
     if path == STANDARD:
         raise ParameterError(
@@ -208,7 +200,7 @@ def _blocks(
 ) -> Iterator[pd.DataFrame]:
     if kind == "csv":
         return _csv_blocks(path, delimiter, dtypes)
-    return _json_blocks(path) if kind == "jsonl" else _arrow_blocks(path, kind)
+    return _json_blocks(path, STEP) if kind == "jsonl" else _arrow_blocks(path, kind)
 
 
 def _csv_blocks(path: str, delimiter: str, dtypes: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
@@ -220,9 +212,9 @@ def _csv_blocks(path: str, delimiter: str, dtypes: Mapping[str, Any]) -> Iterato
         yield from pd.read_csv(stream, chunksize=STEP, **_csv_options(delimiter, dtypes))
 
 
-def _json_blocks(path: str) -> Iterator[pd.DataFrame]:
+def _json_blocks(path: str, n_rows: int) -> Iterator[pd.DataFrame]:
     with open_source(path, "jsonl") as source:
-        for block in iterate(path, source, source.names, STEP):
+        for block in iterate(path, source, source.names, n_rows):
             yield pd.DataFrame(block.columns)
 
 
