@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import serve
 from ..errors import McceWarning, MissingExtraError, ParameterError, shorten
 from ..explainer import MCCE
 from ..files.people import People, open_people
@@ -31,7 +32,7 @@ from ..report.labels import Labels
 from ..report.language import languages
 from ..report.receipts import Origin
 from ..runtime.progress import without_warnings
-from ..serve import Limits, ServiceSettings, create_app
+from ..serve import Limits, ServiceSettings
 from ..serve.settings import Directory, DirectoryMaker
 from .arguments import ServeArguments, from_dict
 from .demo import fit_demo, load_demo
@@ -154,7 +155,7 @@ def _make_app(arguments: ServeArguments, folder: Path | None = None) -> Any:
         folder=folder,
     )
     make = _make_demo if arguments.demo else _make_service
-    return create_app(*make(arguments, settings))
+    return serve.create_app(*make(arguments, settings))
 
 
 def _make_service(
