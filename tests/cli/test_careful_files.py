@@ -106,6 +106,25 @@ def test_an_output_that_appears_meanwhile_stays(explain, here, capsys, shared):
     assert not (here / "answers.csv.parts").exists()
 
 
+def test_a_folder_that_another_run_has_just_removed_is_locked_anew(explain, here, monkeypatch):
+    fcntl, handles = pytest.importorskip("fcntl"), []
+    lock = fcntl.flock
+
+    def remove_first(handle, how):
+        if not handles:
+            (here / "answers.csv.parts").rmdir()
+        handles.append(handle)
+        lock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+
+    assert explain("-o", "answers.csv") == 0
+
+    # The number of a handle that is closed is given to the next.
+    assert len(handles) == 2
+    assert handles[0] == handles[1]
+
+
 def test_no_cell_forges_a_row(explain, here):
     table = pd.read_csv("people.csv").head(3)
     table["id"] = ["a\rforged", "b\nforged", "c\r\nforged"]
