@@ -4,11 +4,12 @@ The class of a command has its own options as fields, and shares others as group
 classes of options themselves. :mod:`mcce.cli.commands` makes command lines of them.
 """
 
-# ruff: noqa: RUF009 -- option, required, argument and group return fields.
+# ruff: noqa: RUF009 -- option, argument and group return fields.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -26,79 +27,79 @@ def option(
     metavar: str | None = None,
     low: int | None = None,
     high: int | None = None,
+    required: bool = False,
 ) -> Any:
     """A field that is an option, by default with the name of the field."""
-    how = {"help": text, "metavar": metavar, "min": low, "max": high}
-    return _field(typer.Option, names, default, how, required=False)
-
-
-def required(text: str, *names: str, metavar: str) -> Any:
-    """A field that is an option to be given, unless a group says otherwise."""
-    return _field(typer.Option, names, "", {"help": text, "metavar": metavar}, required=True)
+    make = partial(typer.Option, help=text, metavar=metavar, min=low, max=high)
+    metadata = {"make": make, "names": names, "required": required}
+    return field(default="" if required else default, metadata=metadata)
 
 
 def argument(text: str, metavar: str, default: Any = "") -> Any:
-    """A field that is given by its place, to be given unless a group says otherwise."""
-    return _field(typer.Argument, (), default, {"help": text, "metavar": metavar}, required=True)
+    """A field that is given by its place."""
+    make = partial(typer.Argument, help=text, metavar=metavar)
+    return field(default=default, metadata={"make": make, "required": True})
 
 
-def _field(
-    make: Any, names: tuple[str, ...], default: Any, how: dict[str, Any], *, required: bool
-) -> Any:
-    metadata = {"make": make, "names": names, "how": how, "required": required}
-    return field(default=default, metadata=metadata)
+def group(shared: type, *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Any:
+    """A field of shared options: all but some, and of the required ones some are optional."""
+    metadata = {"group": shared, "without": without, "optional": optional}
+    return field(default_factory=shared, metadata=metadata)
 
 
-def group(of: type, *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Any:
-    """A field of shared options: all but those without, of which some need not be given."""
-    metadata = {"group": of, "without": without, "optional": optional}
-    return field(default_factory=of, metadata=metadata)
+def parameters(command: type) -> list[Parameter]:
+    """The parameters of a function that Typer makes a command of, required ones first."""
+    ranked = sorted(_ranked_parameters(command), key=lambda pair: pair[0])
+    return [parameter for _, parameter in ranked]
 
 
-def parameters(of: type) -> list[Parameter]:
-    """The parameters of a function that Typer makes a command of, the most important first."""
-    found = sorted(_parameters(of), key=lambda one: one[0])
-    return [parameter for _, parameter in found]
-
-
-def _parameters(
-    of: type, prefix: str = "", without: tuple[str, ...] = (), optional: tuple[str, ...] = ()
+def _ranked_parameters(
+    options: type, prefix: str = "", without: tuple[str, ...] = (), optional: tuple[str, ...] = ()
 ) -> Iterator[tuple[int, Parameter]]:
-    """Parameters and how far down they stand: what is required, of groups first, then options."""
-    hints = get_type_hints(of)
-    for one in (one for one in fields(of) if one.name not in without):
-        given = one.metadata
-        if "group" in given:
-            shared = given["without"], given["optional"]
-            yield from _parameters(given["group"], f"{one.name}__", *shared)
+    """Parameters with their ranks in the help: required ones of groups, other such, the rest."""
+    hints = get_type_hints(options)
+    for one in fields(options):
+        declared = one.metadata
+        if one.name in without:
             continue
-        is_main = given["required"]
-        default = one.default if not is_main else None if one.name in optional else ...
-        names = given["names"]
-        if not names and given["make"] is typer.Option:
-            names = (f"--{one.name.replace('_', '-')}",)
-        info = given["make"](default, *names, **given["how"])
-        name, kind = f"{prefix}{one.name}", Parameter.KEYWORD_ONLY
-        parameter = Parameter(name, kind, default=info, annotation=hints[one.name])
-        yield (0 if prefix else 1) if is_main else 2, parameter
+        if "group" in declared:
+            shared = declared["group"], f"{one.name}__"
+            yield from _ranked_parameters(*shared, declared["without"], declared["optional"])
+            continue
+        rank, default = 2, one.default
+        if declared["required"]:
+            rank = 0 if prefix else 1
+            default = None if one.name in optional else ...
+        names: tuple[str, ...] = ()
+        if "names" in declared:
+            names = declared["names"] or (f"--{one.name.replace('_', '-')}",)
+        yield (
+            rank,
+            Parameter(
+                f"{prefix}{one.name}",
+                Parameter.KEYWORD_ONLY,
+                default=declared["make"](default, *names),
+                annotation=hints[one.name],
+            ),
+        )
 
 
-def from_parameters(of: type[Arguments], values: Mapping[str, Any]) -> Arguments:
+def from_parameters(command: type[Arguments], values: Mapping[str, Any]) -> Arguments:
     """The arguments of a command, given the values of its parameters."""
     nested: dict[str, Any] = {}
     for name, value in values.items():
         shared, _, own = name.rpartition("__")
         if value is not None:
             (nested.setdefault(shared, {}) if shared else nested)[own] = value
-    return from_dict(of, nested)
+    return from_dict(command, nested)
 
 
-def from_dict(of: type[Arguments], content: Mapping[str, Any]) -> Arguments:
+def from_dict(command: type[Arguments], content: Mapping[str, Any]) -> Arguments:
     """The arguments that ``dataclasses.asdict`` made a dictionary of."""
-    groups = {one.name: one.metadata["group"] for one in fields(of) if "group" in one.metadata}  # type: ignore[arg-type]
-    return of(
+    declared = {one.name: one.metadata for one in fields(command)}  # type: ignore[arg-type]
+    return command(
         **{
-            name: from_dict(groups[name], value) if name in groups else value
+            name: from_dict(declared[name]["group"], value) if "group" in declared[name] else value
             for name, value in content.items()
         }
     )
@@ -119,11 +120,12 @@ class RunArguments:
 class PredictorArguments:
     """Which black box is meant, and what it does not say itself."""
 
-    name: str = required(
+    name: str = option(
         "The black box: a .joblib, .pkl, .skops, .onnx, .ubj or .json (XGBoost), .txt "
         "(LightGBM) or .cbm (CatBoost) file, a function as module:name, or the URL of a server.",
         "--predictor",
         metavar="FILE|MODULE:NAME|URL",
+        required=True,
     )
     kind: str | None = option(
         "What the predictor's file is, if its name does not say: joblib, skops, onnx, "
@@ -185,7 +187,9 @@ class FitArguments:
     """Arguments of ``mcce fit``."""
 
     train: list[str] = argument("Training rows.", "TRAIN...", default=())
-    output: str = required("Where to save the explainer.", "--output", "-o", metavar="FILE")
+    output: str = option(
+        "Where to save the explainer.", "--output", "-o", metavar="FILE", required=True
+    )
     desired: list[str] | None = option(
         "What people want: an interval of the score (0.5: is 0.5 and above, :0.2 is 0.2 "
         "and below), or a label; several labels by giving the option several times. Default: "
@@ -238,12 +242,13 @@ class ExplainArguments:
     people: list[str] = argument(
         "Whom to explain: files, or folders of files.", "PEOPLE", default=()
     )
-    output: str = required(
+    output: str = option(
         "One file; or a folder, named with a slash at the end, that keeps the parts; or - "
         "for standard output.",
         "--output",
         "-o",
         metavar="FILE|FOLDER/|-",
+        required=True,
     )
     resume: bool = option(
         "Go on with an unfinished run; begin where there is none yet.", default=False
@@ -294,7 +299,7 @@ class ReportArguments:
     """Arguments of ``mcce report``."""
 
     people: str = argument("Whom to explain.", "PEOPLE")
-    output: str = required("The HTML file.", "--output", "-o", metavar="FILE")
+    output: str = option("The HTML file.", "--output", "-o", metavar="FILE", required=True)
     overwrite: bool = option(OVERWRITE, default=False)
     labels: str | None = option("Words for the features, and their language.", metavar="FILE")
     language: str | None = option("de, en or nb; only without --labels.", metavar="CODE")
@@ -330,8 +335,10 @@ class VerifyArguments:
 class AuditArguments:
     """Arguments of ``mcce privacy-audit``."""
 
-    training: str = required("The rows it was fitted on.", metavar="FILE")
-    holdout: str = required("Rows of other people, best as many as in training.", metavar="FILE")
+    training: str = option("The rows it was fitted on.", metavar="FILE", required=True)
+    holdout: str = option(
+        "Rows of other people, best as many as in training.", metavar="FILE", required=True
+    )
     reference: str | None = option(
         "Rows of further people, for whom rows are released and whom an attacker knows. "
         "Without it, half of the holdout.",

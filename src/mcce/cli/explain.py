@@ -466,28 +466,23 @@ class Destination:
     @classmethod
     def find(cls, output: str, format_: str | None) -> Destination:
         """The target that the user named."""
-        target = cls._named(output, format_)
-        if target.format in ("parquet", "arrow"):
-            require_pyarrow(output)
-        return target
-
-    @classmethod
-    def _named(cls, output: str, format_: str | None) -> Destination:
-        if output == STANDARD:
-            return cls(None, None, find_format(output, format_, option="--output-format"))
         if output.lower().endswith(".gz"):
             raise ParameterError(
                 f"Output is not compressed, got -o {shorten(output, 200)}. Leave out .gz, or write "
                 "to standard output and send that through gzip."
             )
-        path = Path(output)
-        if output.endswith(("/", "\\")) or path.is_dir():
-            return cls(
-                None, path, find_format("answers.parquet", format_, option="--output-format")
-            )
-        found = find_format(output, format_, option="--output-format")
+        is_folder = output.endswith(("/", "\\")) or Path(output).is_dir()
+        is_folder = is_folder and output != STANDARD
+        name = "answers.parquet" if is_folder else output
+        found = find_format(name, format_, option="--output-format")
+        if found in ("parquet", "arrow"):
+            require_pyarrow(output)
+        if output == STANDARD:
+            return cls(None, None, found)
+        if is_folder:
+            return cls(None, Path(output), found)
         # Beside the file that a link leads to: files move only within a file system.
-        path = Path(os.path.realpath(path))
+        path = Path(os.path.realpath(output))
         return cls(path, path.with_name(f"{path.name}.parts"), found)
 
     def is_unfinished(self, manifest: Manifest | None) -> bool:

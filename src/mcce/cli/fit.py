@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -88,7 +88,9 @@ def _sample(
     arguments: FitArguments, paths: Sequence[str], predictor: Any, n_rows: int
 ) -> TrainingSample:
     """A sample of the training rows."""
-    key, blocks = arguments.sample_key, _blocks(arguments, paths)
+    key, table, dtypes = arguments.sample_key, arguments.table, read_dtypes(arguments.table.dtypes)
+    read = iterate_training(paths, table.format, delimiter=table.delimiter, dtypes=dtypes)
+    blocks = (_drop(arguments, frame) for frame in read)
     first = list(islice(blocks, 1))
     names = [str(name) for frame in first for name in frame.columns if name != key]
     with without_prints():
@@ -100,13 +102,6 @@ def _sample(
             random_state=arguments.seed,
             **_parameters(arguments, predictor, names),
         )
-
-
-def _blocks(arguments: FitArguments, paths: Sequence[str]) -> Iterator[pd.DataFrame]:
-    """The training rows, block by block."""
-    table, dtypes = arguments.table, read_dtypes(arguments.table.dtypes)
-    blocks = iterate_training(paths, table.format, delimiter=table.delimiter, dtypes=dtypes)
-    return (_drop(arguments, frame) for frame in blocks)
 
 
 def _drop(arguments: FitArguments, rows: pd.DataFrame) -> pd.DataFrame:

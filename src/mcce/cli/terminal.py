@@ -190,7 +190,9 @@ def reported(*, debug: bool, as_json: bool = False) -> Iterator[None]:
     except Exception as error:
         code, message = _explained(error)
         if debug:
-            _show_traceback(error)
+            from ..runtime.progress import format_traceback
+
+            sys.stderr.write(printable(format_traceback(error), lines=True))
         _show(code, type(error).__name__, message, as_json)
     else:
         return
@@ -248,12 +250,6 @@ def _show(code: int, kind: str, message: str, as_json: bool) -> None:
         show_json({"error": {"type": kind, "message": message, "exit_code": code}}, sys.stderr)
     else:
         notify(f"{'' if code == INTERRUPTED else 'error: '}{printable(message.strip())}")
-
-
-def _show_traceback(error: Exception) -> None:
-    from ..runtime.progress import format_traceback
-
-    sys.stderr.write(printable(format_traceback(error), lines=True))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,11 +123,13 @@ def read_values(reader: ColumnReader, cells: Any) -> ColumnValues:
         if found is not None:
             return _of_numbers(reader, *found)
         encoded = _encode_distinct(cells)
-        return _of_list(reader, cells.to_pylist()) if encoded is None else _of(reader, *encoded)
-    if set(map(type, cells)) == {str}:
+        if encoded is not None:
+            return _of(reader, *encoded)
+        cells = cells.to_pylist()
+    elif set(map(type, cells)) == {str}:
         codes, texts = pd.factorize(np.array(cells, dtype=object), use_na_sentinel=False)
         return _of(reader, texts.tolist(), codes)
-    return _of_list(reader, cells)
+    return _of(reader, cells, np.arange(len(cells)))
 
 
 @dataclass(frozen=True)
@@ -143,19 +146,13 @@ class ColumnReader:
 
     def values(self, cells: list[Any]) -> list[Any]:
         """The value of each cell; None if it is missing."""
-        missing, read = self.missing, self.read
+        missing, read, values = self.missing, self.read, list[Any]()
         try:
-            return [None if _is_missing(cell, missing) else read(cell) for cell in cells]
+            for cell in cells:
+                values.append(None if _is_missing(cell, missing) else read(cell))
         except (ValueError, OverflowError, TypeError):
-            position = next(at for at, cell in enumerate(cells) if not self._fits(cell))
-            raise CellError(position, self.expected) from None
-
-    def _fits(self, cell: Any) -> bool:
-        try:
-            _ = _is_missing(cell, self.missing) or self.read(cell)
-        except (ValueError, OverflowError, TypeError):
-            return False
-        return True
+            raise CellError(len(values), self.expected) from None
+        return values
 
 
 class CellError(Exception):
@@ -195,29 +192,18 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
             many=lambda numbers: _whole_numbers(numbers, low, high),
         )
     if types.is_float_dtype(dtype):
+        one, many = _number, _finite_numbers
+        if not textual and dtype.itemsize < 8:
+            narrow = np.dtype(f"float{8 * dtype.itemsize}")
+            one, many = partial(_exact, dtype=narrow), partial(_exact_numbers, dtype=narrow)
         expected = f"a finite number that fits {dtype}"
-        if textual or dtype.itemsize == 8:
-            read = _of_type(_number, textual)
-            return ColumnReader(name, dtype, read, expected, missing, many=_finite_numbers)
-        narrow = np.dtype(f"float{8 * dtype.itemsize}")
-        return ColumnReader(
-            name,
-            dtype,
-            _of_type(lambda cell: _exact(cell, narrow), textual),
-            expected,
-            missing,
-            many=lambda numbers: _exact_numbers(numbers, narrow),
-        )
+        return ColumnReader(name, dtype, _of_type(one, textual), expected, missing, many=many)
     if dtype.kind in "mM":
         example = "2024-01-31T12:00+00:00" if hasattr(dtype, "tz") else "2024-01-31"
         expected = f"a {dtype}, such as {'2 days' if dtype.kind == 'm' else example}"
         return ColumnReader(name, dtype, lambda cell: _moment(cell, dtype), expected, missing)
     levels = pd.Index(plain(table[table.notna()]), dtype=object)
     return _level_reader(name, dtype, levels, textual, closed=False)
-
-
-def _of_list(reader: ColumnReader, cells: list[Any]) -> ColumnValues:
-    return _of(reader, cells, np.arange(len(cells)))
 
 
 def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> ColumnValues:

@@ -210,7 +210,9 @@ class PartsFolder:
                         f"{shorten(self.part(number), 200)} was replaced by a worker of an earlier "
                         "run. The same command with --resume writes it again."
                     )
-            self._remove(kept)
+            for file in self.path.iterdir():
+                if OURS.fullmatch(file.name) and file.name not in kept:
+                    file.unlink(missing_ok=True)
             self._put(MANIFEST, Manifest(self.job, self.run, len(receipts)).to_json())
         return [self.part(number) for number in receipts]
 
@@ -255,11 +257,6 @@ class PartsFolder:
     def _put(self, name: str, content: bytes) -> None:
         with replacing(self.path / name) as stream:
             stream.write(content)
-
-    def _remove(self, kept: set[str]) -> None:
-        for file in self.path.iterdir():
-            if OURS.fullmatch(file.name) and file.name not in kept:
-                file.unlink(missing_ok=True)
 
 
 def read_manifest(path: Path) -> Manifest | None:

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, Protocol, get_args
 
@@ -353,7 +353,7 @@ class JsonSource:
         if first is None:
             raise ReadError(f"{shorten(path, 200)} is empty: expected one JSON object per line.")
         whole = frozenset(name for name, cell in first.items() if type(cell) is int)
-        return cls(path, list(first), _chained(first, rows), whole)
+        return cls(path, list(first), chain([first], rows), whole)
 
     def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
         """Rows of some columns, ``n_rows`` at a time."""
@@ -368,11 +368,6 @@ class JsonSource:
                     )
             yield RawBlock(first, {name: [row[name] for row in rows] for name in columns})
             first += len(rows)
-
-
-def _chained(first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    yield first
-    yield from rest
 
 
 def _objects(path: str, stream: BinaryIO) -> Iterator[dict[str, Any]]:
@@ -474,7 +469,7 @@ class ArrowSource:
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(0, error) from error
 
-    def rows(self, columns: Sequence[str], first: int, n_rows: int) -> RawBlock:
+    def read_rows(self, columns: Sequence[str], first: int, n_rows: int) -> RawBlock:
         """Some rows of some columns; only the groups that hold them are read."""
         pa = require_pyarrow(self.path)
         sizes = self.sizes() or []
@@ -516,18 +511,6 @@ def _of_arrow(pa: Any, stream: Any) -> tuple[Any, RowGroups]:
 def _is_standard_input(stream: Any) -> bool:
     """Whether a stream is standard input, which workers and services may not have."""
     return sys.stdin is not None and stream is sys.stdin.buffer
-
-
-class RowGroups(Protocol):
-    """Groups of rows of a file, each of which can be read by itself."""
-
-    def sizes(self) -> list[int] | None:
-        """Rows of each; None if they can only be read one after the other."""
-        ...
-
-    def batches(self, columns: Sequence[str], which: Sequence[int] | None = None) -> Iterator[Any]:
-        """Some columns of some groups, or of all, batch by batch."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -596,6 +579,10 @@ class ArrowStream:
     def batches(self, columns: Sequence[str], which: Sequence[int] | None = None) -> Iterator[Any]:
         """Some columns of all batches, one by one."""
         return (batch.select(list(columns)) for batch in self.reader)
+
+
+# Groups of rows of a file; all but those of a stream can be read by themselves.
+RowGroups = ParquetGroups | ArrowGroups | ArrowStream
 
 
 def _block(first: int, table: Any) -> RawBlock:

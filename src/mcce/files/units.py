@@ -60,8 +60,8 @@ class Unit:
                 return checksum(self.path), iterate(self.path, source, columns, block_rows)
             if not self.n_rows:
                 return NOBODY, iter(())
-            rows = source.rows(columns, self.first, self.n_rows)
-        return rows.fingerprint(), rows.cut(block_rows)
+            block = source.read_rows(columns, self.first, self.n_rows)
+        return block.fingerprint(), block.cut(block_rows)
 
     @property
     def shown(self) -> str:
