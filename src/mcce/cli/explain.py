@@ -47,7 +47,7 @@ from ..files.parts import (
     alone,
     read_manifest,
 )
-from ..files.people import PeopleReader, PeopleTable, open_people
+from ..files.people import PeopleReader, PeopleTable
 from ..files.sources import (
     STANDARD,
     Format,
@@ -68,6 +68,7 @@ from .inputs import (
     check_output_path,
     explain_people,
     load_explainer,
+    open_people,
     read_checksum,
     read_dtypes,
     read_rules,
@@ -104,14 +105,7 @@ def _run_here(arguments: ExplainArguments, target: Destination) -> None:
     if _is_complete(arguments, target):
         return
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
-    with open_people(
-        path,
-        explainer.schema_,
-        kind,
-        table.delimiter,
-        keep=partial(_kept, arguments),
-        dtypes=read_dtypes(table.dtypes),
-    ) as people:
+    with open_people(path, explainer.schema_, table, partial(_kept, arguments)) as people:
         _show_ignored(arguments, people.reader)
         bar = PeopleBar(estimate_rows(path, kind), wanted=not arguments.run.quiet)
         with without_warnings(), bar:

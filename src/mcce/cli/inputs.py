@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE, load
 from ..files.parts import checksum
-from ..files.sources import reading
+from ..files.people import PeopleReader, PeopleTable
+from ..files.sources import find_format, open_source, reading
 from ..privacy import anonymize
 from ..runtime.progress import Progress, without_prints
-from .arguments import ExplainerArguments, PredictorArguments, RunArguments
+from ..tables.schema import Schema
+from .arguments import ExplainerArguments, PredictorArguments, RunArguments, TableArguments
 from .predictors import load_predictor
 from .terminal import PeopleBar
 
@@ -36,6 +39,21 @@ def load_explainer(
         loaded.set_params(n_counterfactuals=explainer.n_counterfactuals)
     # A limit of time per block would make answers depend on blocks and the machine.
     return loaded.set_params(n_jobs=run.jobs, max_seconds=None, verbose=False)
+
+
+@contextmanager
+def open_people(
+    path: str,
+    schema: Schema,
+    table: TableArguments,
+    keep: Callable[[list[str]], Sequence[str]] = lambda names: (),
+) -> Iterator[PeopleTable]:
+    """The people of a file; ``keep`` chooses columns to copy among all."""
+    dtypes = read_dtypes(table.dtypes)
+    with open_source(path, find_format(path, table.format), table.delimiter) as source:
+        kept = keep(source.names)
+        reader = PeopleReader.plan(path, source, schema, keep=kept, dtypes=dtypes)
+        yield PeopleTable(source, reader)
 
 
 def explain_people(

@@ -10,13 +10,12 @@ import pandas as pd
 
 from ..errors import ReadError, shorten
 from ..explainer import MCCE
-from ..files.people import open_people
 from ..privacy import PrivacyAudit, audit
 from ..privacy.result import MEANINGS, as_json, interval, number
 from ..report import write_privacy_report
 from ..runtime.progress import without_prints
 from .arguments import AuditArguments
-from .inputs import BLOCK_ROWS, check_page, load_explainer, split_names
+from .inputs import BLOCK_ROWS, check_page, load_explainer, open_people, split_names
 from .terminal import notify, printable, show, show_json, table
 
 
@@ -53,8 +52,7 @@ def run(arguments: AuditArguments) -> None:
 
 def _read(arguments: AuditArguments, explainer: MCCE, path: str) -> pd.DataFrame:
     """All rows of a file, in the columns of the explainer."""
-    table = arguments.table
-    with open_people(path, explainer.schema_, table.format, table.delimiter) as people:
+    with open_people(path, explainer.schema_, arguments.table) as people:
         parts = [
             rows.set_axis(at + block.first)
             for block in people.blocks(BLOCK_ROWS)

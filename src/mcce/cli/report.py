@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
-from ..files.people import PeopleTable, open_people
+from ..files.people import PeopleTable
 from ..files.sources import reading
 from ..kernels import IntArray
 from ..report.html.page import Provenance
@@ -30,8 +30,8 @@ from .inputs import (
     check_page,
     explain_people,
     load_explainer,
+    open_people,
     read_checksum,
-    read_dtypes,
     read_rules,
     split_names,
 )
@@ -109,15 +109,9 @@ def _card(path: str | None) -> str | None:
 
 def _read(arguments: ReportArguments, explainer: MCCE) -> NamedPeople:
     """The people who are wanted, and their names."""
-    table = arguments.table
-    with open_people(
-        arguments.people,
-        explainer.schema_,
-        table.format,
-        table.delimiter,
-        keep=lambda names: [arguments.name] if arguments.name else [],
-        dtypes=read_dtypes(table.dtypes),
-    ) as people:
+    keep = [arguments.name] if arguments.name else []
+    schema, table = explainer.schema_, arguments.table
+    with open_people(arguments.people, schema, table, lambda names: keep) as people:
         return _choose(arguments, people)
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from .. import serve
 from ..errors import McceWarning, MissingExtraError, ParameterError, shorten
 from ..explainer import MCCE
-from ..files.people import People, open_people
+from ..files.people import People
 from ..report.labels import Labels
 from ..report.language import languages
 from ..report.receipts import Origin
@@ -39,8 +39,8 @@ from .demo import fit_demo, load_demo
 from .inputs import (
     BLOCK_ROWS,
     load_explainer,
+    open_people,
     read_checksum,
-    read_dtypes,
     read_key,
     read_rules,
 )
@@ -236,15 +236,8 @@ def _labels(paths: Sequence[str]) -> Mapping[str, Labels]:
 
 def _read_directory(explainer: MCCE, path: str, arguments: ServeArguments) -> Directory:
     """The people of a file, with their names and scores."""
-    maker, table = DirectoryMaker(explainer), arguments.table
-    with open_people(
-        path,
-        explainer.schema_,
-        table.format,
-        table.delimiter,
-        keep=lambda names: [arguments.name] if arguments.name else [],
-        dtypes=read_dtypes(table.dtypes),
-    ) as people:
+    maker, keep = DirectoryMaker(explainer), [arguments.name] if arguments.name else []
+    with open_people(path, explainer.schema_, arguments.table, lambda names: keep) as people:
         for block in people.blocks(BLOCK_ROWS):
             if block.first + block.n_rows > MOST_PEOPLE:
                 raise ParameterError(

@@ -9,8 +9,7 @@ Always true: columns are read by the fitted schema; nobody's row depends on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +22,7 @@ from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
 from .cell_values import CellError, ColumnReader, ColumnValues, make_reader, read_values
-from .sources import RawBlock, Source, TableColumns, find_format, iterate, open_source
+from .sources import RawBlock, Source, TableColumns, iterate
 
 
 @dataclass(frozen=True)
@@ -146,23 +145,6 @@ class PeopleTable:
     def blocks(self, n_rows: int) -> Iterator[People]:
         """The people, so many at a time."""
         return map(self.reader.read, self.raw_blocks(n_rows))
-
-
-@contextmanager
-def open_people(
-    path: str,
-    schema: Schema,
-    format_: str | None = None,
-    delimiter: str = ",",
-    *,
-    keep: Callable[[list[str]], Sequence[str]] = lambda names: (),
-    dtypes: Mapping[str, Any] | None = None,
-) -> Iterator[PeopleTable]:
-    """The people of a file; ``keep`` chooses columns to copy among all."""
-    with open_source(path, find_format(path, format_), delimiter) as source:
-        kept = keep(source.names)
-        reader = PeopleReader.plan(path, source, schema, keep=kept, dtypes=dtypes)
-        yield PeopleTable(source, reader)
 
 
 def _check_dtypes(dtypes: Mapping[str, Any], features: Mapping[str, Feature]) -> dict[str, Any]:
