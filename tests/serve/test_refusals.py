@@ -141,6 +141,14 @@ def test_a_rule_that_does_not_fit_is_named(client):
         assert all(loc[0] == "body" for loc in problems(answer)), rule
 
 
+def test_conditions_of_a_request_are_bounded_together(client):
+    rules = [{"relation": {"name": f"r{n}", "holds": "age < " * 200 + "age"}} for n in range(10)]
+    answer = client.post("/explain", json={"people": [person()], "rules": rules})
+
+    assert answer.status_code == 422
+    assert {loc[2] for loc in problems(answer)} == set(range(8, 10))
+
+
 def test_only_as_many_people_as_allowed_are_answered(client):
     answer = client.post("/score", json={"people": [person()] * 4})
 

@@ -169,6 +169,7 @@ HOSTILE = {
     "parentheses": (f"{'(' * 1900}age{')' * 1900} > 1", "nests more than"),
     "functions": (f"{'abs(' * 600}age{')' * 600} > 1", "nests more than"),
     "signs": (f"{'-' * 3000}age > 1", "nests more than"),
+    "comparisons": ("<".join(["a"] * 1500), "more than 1000 operators"),
     "nots": (f"{'not ' * 900}age > 1", "nests more than"),
     "list of lists": ("age in [[1]]", "not allowed"),
     "columns in a list": ("age in [debt, 3]", "not columns"),

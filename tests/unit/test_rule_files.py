@@ -148,6 +148,7 @@ WRONG = {
     "tables": (f"rules = {'{a=' * 50_000}", "inside each other"),
     "dotted keys": (f"{'.'.join('a' * 20_000)} = 1", "inside each other"),
     "dotted header": (f"[{' . '.join('a' * 20_000)}]", "inside each other"),
+    "no end": ('a = """' + '\\"' * 100_000, "a string of line 1 has no end"),
     "digits": (f"[[rules]]\nmax_changes = {'9' * 5000}", "5000 characters"),
     "long key": (f"[[rules]]\n{'a' * 200_000} = 1", "200000 characters"),
     "long file": ("#" * 12_000_000, "250000 bytes"),

@@ -35,7 +35,7 @@ from ..tables.columns import is_missing, is_time
 # Checked before a text is parsed, wherever it comes from.
 MAX_CONDITION = 4_000  # characters
 MAX_CONDITION_NESTING = 20  # parentheses, functions and signs inside each other
-MAX_OPERATORS = 1_000  # of arithmetic
+MAX_OPERATORS = 1_000  # of arithmetic, comparison and logic
 MAX_NUMBER = 100  # characters of a number or a date, also in rule files
 
 _ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
@@ -376,11 +376,11 @@ class _Parser:
                 f"{shorten(self.text)} nests more than {MAX_CONDITION_NESTING} parentheses, "
                 "functions or signs. Write it flatter."
             )
-        self._n_operators += symbol in _SYMBOLS
+        self._n_operators += symbol not in _CLOSING and symbol != ","
         if self._n_operators > MAX_OPERATORS:
             raise ConstraintError(
-                f"{shorten(self.text)} has more than {MAX_OPERATORS} operators of arithmetic. "
-                "Shorten it."
+                f"{shorten(self.text)} has more than {MAX_OPERATORS} operators. Split it, or "
+                "shorten it."
             )
 
     def _check(self, node: ast.expr) -> ast.expr:

@@ -334,6 +334,9 @@ def _check_bounds(text: str, file: str) -> None:
     nesting = n_parts = n_values = 0
     for match in _TOKEN.finditer(text):
         kind, token, flaw = match.lastgroup, match[0], ""
+        if token in ("'", '"'):
+            line = 1 + text.count("\n", 0, match.start())
+            raise ConstraintError(f"{file} is not valid TOML: a string of line {line} has no end.")
         if kind == "mark":
             nesting += (token in "[{") - (token in "]}")
             n_values += token in "[{"

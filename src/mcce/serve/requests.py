@@ -62,6 +62,7 @@ BodyT = TypeVar("BodyT", bound="Body")
 FARTHEST = 1_000
 MAX_LEVELS = 1_000
 MAX_RULES = 200
+MAX_CONDITIONS = 10_000  # characters of all conditions of a request
 _EXPECTED = {
     "integer": "a whole number",
     "number": "a number",
@@ -216,9 +217,15 @@ def read_rules(entries: Sequence[Any], own: Any, schema: Schema) -> list[tuple[i
     """The constraints of a request, each with the position of its entry."""
     made: list[tuple[int, Constraint]] = []
     problems = []
+    n_characters = 0
     for place, entry in enumerate(entries):
         try:
-            _check_conditions(entry)
+            n_characters += _count_conditions(entry)
+            if n_characters > MAX_CONDITIONS:
+                raise ConstraintError(
+                    f"The conditions and formulas of a request may have {MAX_CONDITIONS} "
+                    "characters together, which this rule exceeds. Shorten them."
+                )
             constraints = make_constraints(entry)
             Constraints.bind(constraints, schema)
             made += [(place, constraint) for constraint in constraints]
@@ -234,12 +241,16 @@ def read_rules(entries: Sequence[Any], own: Any, schema: Schema) -> list[tuple[i
     return made
 
 
-def _check_conditions(entry: Any) -> None:
-    """Raise for a list of who is meant, which would mean others in a batch."""
-    for arguments in entry.values() if isinstance(entry, dict) else ():
+def _count_conditions(entry: Any) -> int:
+    """The characters of conditions; a list as ``where`` would mean others in a batch."""
+    n_characters = 0
+    for name, arguments in entry.items() if isinstance(entry, dict) else ():
         where = arguments.get("where") if isinstance(arguments, dict) else None
         if where is not None and not isinstance(where, str):
             raise ConstraintError(f"where must be a condition as text, got {shorten(where)}.")
+        if where is not None or name in ("relation", "derived"):
+            n_characters += len(str(arguments))
+    return n_characters
 
 
 @dataclass(frozen=True, eq=False)
