@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from mcce.errors import MissingExtraError, ParameterError, shorten
+from mcce.errors import ParameterError, missing_extra, shorten
 
 # torch has one random state per process: two threads would take each other's numbers. Reentrant,
 # because a predictor may itself explain.
@@ -54,7 +54,7 @@ def import_torch(method: str, device: str) -> Any:
     try:
         torch = import_module("torch")
     except ImportError as error:
-        raise MissingExtraError(f'{method} needs torch: pip install "mcce-lab[deep]".') from error
+        raise missing_extra("torch", "deep", method, folder="./lab") from error
     wanted = torch.device(device)
     n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if wanted.type == "cuda" and (wanted.index or 0) >= n_devices:

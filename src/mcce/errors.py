@@ -42,6 +42,7 @@ __all__ = [
     "TimeLimitError",
     "WorkerError",
     "WriteError",
+    "missing_extra",
     "shorten",
 ]
 
@@ -208,6 +209,42 @@ class MissingExtraError(McceError, ImportError):
 
 class McceWarning(UserWarning):
     """Something the user should know that does not stop the work."""
+
+
+def missing_extra(
+    library: str, extra: str, what: str, *, instead: str = "", folder: str = "."
+) -> MissingExtraError:
+    """The error for an optional library that is not installed.
+
+    Parameters
+    ----------
+    library
+        What is not installed.
+    extra
+        The extra that it comes with, or an empty text for a package without one.
+    what
+        What needs it: the beginning of the sentence.
+    instead
+        A sentence on what else can be done.
+    folder
+        The package of that extra, as seen from mcce's folder.
+
+    Returns
+    -------
+    MissingExtraError
+        To be raised.
+
+    Examples
+    --------
+    >>> from mcce.errors import missing_extra
+    >>> print(missing_extra("matplotlib", "report", "A picture"))
+    A picture needs matplotlib, which is not installed: pip install ".[report]" in mcce's folder.
+    """
+    target = f"{folder}[{extra}]" if extra else folder
+    text = (
+        f'{what} needs {library}, which is not installed: pip install "{target}" in mcce\'s folder.'
+    )
+    return MissingExtraError(f"{text} {instead}".rstrip())
 
 
 def shorten(value: object, limit: int = 80) -> str:

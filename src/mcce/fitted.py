@@ -69,6 +69,25 @@ def plausibility_model(fitted: Fitted) -> PlausibilityModel:
     return fitted.plausibility
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What a search needs from the explainer, and what it cannot be combined with."""
+
+    plausibility: bool = False
+    surrogate: bool = False
+    relations: bool = False
+    training_rows: bool = False
+    guidance: bool = False
+    enumeration: bool = False
+    diversity: bool = True
+    gower: bool = False
+
+    @property
+    def measures_plausibility(self) -> bool:
+        """Whether ``fit`` learns what accepted rows look like, at least to measure answers."""
+        return self.plausibility or self.relations
+
+
 @dataclass(frozen=True, eq=False)
 class FitRequest:
     """What ``fit`` is to learn: the parameters of an explainer, checked, and what its search needs.
@@ -86,10 +105,7 @@ class FitRequest:
     generator: Generator
     distance: Distance
     constraints: Any
-    plausibility: bool
-    surrogate: bool
-    relations: bool
-    training_rows: bool
+    needs: Needs
     random_state: int | None
     n_jobs: int | None
     verbose: bool
@@ -125,7 +141,9 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         seed=seed,
         label_rule=label_rule,
         **_learn_beyond_paper(rows, scored, decision, generator, clock, request),
-        training_rows=np.unique(rows_as_bytes(rows.exact.T)) if request.training_rows else None,
+        training_rows=np.unique(rows_as_bytes(rows.exact.T))
+        if request.needs.training_rows
+        else None,
         value_counts=tuple(_count(rows.exact[at]) for at in rows.schema.mutable),
         parameters=request.parameters,
         seconds=clock.seconds,
@@ -136,7 +154,7 @@ def _fit_generator(
     rows: EncodedRows, is_desired: BoolArray, seed: int, request: FitRequest
 ) -> Generator:
     """The model of step 1."""
-    given, beyond_paper = request.parameters["generator"], request.plausibility
+    given, beyond_paper = request.parameters["generator"], request.needs.plausibility
     generator = limit_inputs(request.generator, given, rows.schema, beyond_paper)
     return generator.fit(
         rows, is_desired, seed=seed, n_jobs=request.n_jobs, verbose=request.verbose
@@ -201,7 +219,7 @@ def _learn_beyond_paper(
     }
     learned = {}
     for name, learn_it in steps.items():
-        learned[name] = learn_it() if getattr(request, name) else None
+        learned[name] = learn_it() if getattr(request.needs, name) else None
         _finish(clock, name)
     return learned
 

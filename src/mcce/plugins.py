@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from .errors import MissingExtraError, ParameterError
+from .errors import ParameterError, missing_extra
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,7 @@ class Registry:
             loaded: type[Any] = found.load()
             return loaded
         if name in self.elsewhere:
-            package = self.elsewhere[name]
-            raise MissingExtraError(
-                f"{name!r} comes with the package {package}, which is not installed: pip install "
-                "./lab in a checkout of mcce."
-            )
+            raise missing_extra(self.elsewhere[name], "", repr(name), folder="./lab")
         raise ParameterError(f"There is no {name!r} among {self.names()!r}.")
 
     def name_of(self, kind: type[Any]) -> str | None:

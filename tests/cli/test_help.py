@@ -106,7 +106,10 @@ def test_without_typer_one_line_says_what_to_install():
     ended = python("sys.modules['typer'] = None; sys.exit(main([]))")
 
     assert ended.returncode == USAGE
-    assert ended.stderr == 'mcce: the command needs typer: pip install "mcce[cli]".\n'
+    assert ended.stderr == (
+        "mcce: the command needs typer, which is not installed: "
+        'pip install ".[cli]" in mcce\'s folder.\n'
+    )
 
 
 def test_shells_can_complete_commands():

@@ -166,7 +166,7 @@ def test_what_cannot_work_is_said_before_anything_is_done(share, here, capsys, m
         (["--key", "Age"], ["lake"], USAGE, "features already"),
         ([*KEY, "--workers", "0"], ["lake"], USAGE, "at least 1, got 0"),
         ([*KEY, "--engine", "abacus"], ["lake"], USAGE, "got 'abacus'"),
-        ([*KEY, "--engine", "dask"], ["lake"], USAGE, 'pip install "mcce[dask]"'),
+        ([*KEY, "--engine", "dask"], ["lake"], USAGE, 'pip install ".[dask]"'),
         ([*KEY, "--jobs", "2"], ["lake"], USAGE, "--workers"),
         ([*KEY, "--block-rows", "0"], ["lake"], USAGE, "at least 1, got 0"),
         ([*KEY, "--predictor", "scoring:none"], ["lake"], PREDICTOR, "imported"),

@@ -115,7 +115,7 @@ def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch):
         loaded = [name for name in sys.modules if name.partition(".")[0] == library[engine]]
         for name in (library[engine], *loaded):
             monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(MissingExtraError, match=rf'pip install "mcce\[{engine}\]"'):
+        with pytest.raises(MissingExtraError, match=rf'pip install "\.\[{engine}\]"'):
             module.explain(explainer(), people(8), key="customer")
 
 

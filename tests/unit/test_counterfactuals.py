@@ -314,7 +314,7 @@ def test_the_styler_of_pandas_marks_changes_and_escapes(result, monkeypatch):
         raise AttributeError("The '.style' accessor requires jinja2")
 
     monkeypatch.setattr(pd.DataFrame, "style", property(absent))
-    with pytest.raises(MissingExtraError, match=r"mcce\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[report\]"):
         result.style()
 
 
@@ -331,5 +331,5 @@ def test_results_in_polars_are_great_tables(monkeypatch):
     assert page.count("font-weight: bold; background-color") + page.count("#f8e2b3") >= 2
     assert ">rank_<" in page
     monkeypatch.setitem(sys.modules, "great_tables", None)
-    with pytest.raises(MissingExtraError, match=r"mcce\[style\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[style\]"):
         result.style()

@@ -239,7 +239,7 @@ def test_bad_arguments_are_named(result):
 def test_without_matplotlib_the_extra_is_named(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
 
-    with pytest.raises(MissingExtraError, match=r"mcce\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[report\]"):
         plots.plot_answer(result)
 
 

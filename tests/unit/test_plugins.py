@@ -51,7 +51,7 @@ def install(monkeypatch, **classes):
 def test_without_its_package_a_name_says_what_to_install(monkeypatch, given):
     install(monkeypatch)
 
-    with pytest.raises(MissingExtraError, match=r"mcce-lab, .* pip install ./lab"):
+    with pytest.raises(MissingExtraError, match=r'mcce-lab, .* pip install "./lab"'):
         MCCE(salary, (30, 40), **given).fit(TRAIN)
 
 

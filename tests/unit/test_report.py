@@ -373,7 +373,7 @@ def test_a_missing_library_is_named(explainer, library, tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
 
-    with pytest.raises(MissingExtraError, match=r"mcce\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[report\]"):
         write_report(explainer, result, tmp_path / "report.html")
 
 

@@ -99,5 +99,5 @@ def test_a_bar_without_its_library_names_the_extra(train, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setitem(sys.modules, "tqdm", None)
 
-    with pytest.raises(MissingExtraError, match=r"pip install \"mcce\[progress\]\""):
+    with pytest.raises(MissingExtraError, match=r'pip install "\.\[progress\]"'):
         MCCE(score, **SETTINGS, verbose=True).fit(train)

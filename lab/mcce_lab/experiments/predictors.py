@@ -30,7 +30,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.metrics import roc_auc_score
 
 from mcce.datasets import Dataset
-from mcce.errors import MissingExtraError, ParameterError
+from mcce.errors import ParameterError, missing_extra
 
 
 def cache_folder(cache: Path | None) -> Path:
@@ -427,9 +427,8 @@ def _torch() -> Any:
     try:
         return import_module("torch")
     except ImportError as error:
-        raise MissingExtraError(
-            'Training the paper\'s networks needs torch: pip install "mcce-lab[deep]".'
-        ) from error
+        what = "Training the paper's networks"
+        raise missing_extra("torch", "deep", what, folder="./lab") from error
 
 
 def _layers(arrays: dict[str, NDArray[Any]]) -> list[tuple[Floats, Floats]]:

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
 
 from mcce import Schema
@@ -24,7 +23,6 @@ from mcce.protocols import (
     Capabilities,
     Codes,
     DrawRequest,
-    Draws,
     EncodedRows,
     FloatArray,
     check_count,
@@ -49,14 +47,14 @@ from .cells import (
     unpack_modes,
 )
 from .fixed_point import GanLayout, GanNetwork, chunk_rows, normal_noise, one_hot
-from .parts import draw_in_parts, progress
+from .parts import DrawsCells, progress
 from .training import GanTraining, train_gan
 
 # Numbers are drawn from tables with so many bins.
 N_BINS = 64
 
 
-class CTGAN(BaseEstimator):
+class CTGAN(DrawsCells, BaseEstimator):
     """A generator and a critic that train each other. Needs torch to be fitted.
 
     All mutable features are made at once: where a constraint keeps one as it is, the others do not
@@ -189,27 +187,6 @@ class CTGAN(BaseEstimator):
         cells = unpack_cells(arrays["cells"], schema)
         network = GanNetwork.from_arrays(self._layout(schema, modes), arrays["network"])
         return self._keep(schema, modes, cells, network)
-
-    @property
-    def tables_(self) -> list[pd.Series[Any]]:
-        """The values that can be drawn, one table per mutable feature."""
-        return [self.cells_[position].table for position in self.schema_.mutable]
-
-    def sample(self, request: DrawRequest) -> Draws:
-        """Draws for each group, within its limits, that keep own values where they can.
-
-        Parameters
-        ----------
-        request
-            For whom to draw, and within which limits.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        n_mutable, n_rows = self.schema_.mutable.size, self._rows_at_once()
-        return Draws(draw_in_parts(request, self._draw, n_mutable, n_rows), self.tables_)
 
     def _check(self) -> None:
         if self.n_epochs != "auto":

@@ -14,7 +14,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
 
 from mcce import Schema, TreeChain
@@ -24,7 +23,6 @@ from mcce.protocols import (
     Capabilities,
     Codes,
     DrawRequest,
-    Draws,
     EncodedRows,
     FloatArray,
     IntArray,
@@ -37,11 +35,11 @@ from mcce.protocols import (
 from ..networks import check_device, import_torch, isolated
 from .cells import ColumnCells, draw_cells, learn_cells, log_shares, pack_cells, unpack_cells
 from .fixed_point import Autoregression, Layout, Network, chunk_rows
-from .parts import draw_in_parts, progress
+from .parts import DrawsCells, progress
 from .training import Training, train_network
 
 
-class MADE(BaseEstimator):
+class MADE(DrawsCells, BaseEstimator):
     """A neural network that draws one mutable feature after another. Needs torch to be fitted.
 
     Parameters
@@ -200,30 +198,9 @@ class MADE(BaseEstimator):
         return self._keep(schema, order, cells, network)
 
     @property
-    def tables_(self) -> list[pd.Series[Any]]:
-        """The values that can be drawn, one table per mutable feature."""
-        return [self.cells_[position].table for position in self.schema_.mutable]
-
-    @property
     def visit_order_(self) -> IntArray:
         """Positions of the mutable features in the order they are drawn, shape (n_mutable,)."""
         return self._order
-
-    def sample(self, request: DrawRequest) -> Draws:
-        """Draws for each group, within its limits, that keep own values where they can.
-
-        Parameters
-        ----------
-        request
-            For whom to draw, and within which limits.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        n_mutable, n_rows = self.schema_.mutable.size, self._rows_at_once()
-        return Draws(draw_in_parts(request, self._draw, n_mutable, n_rows), self.tables_)
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from tqdm import tqdm
 
-from mcce.protocols import Codes, DrawRequest
+from mcce import Schema
+from mcce.protocols import Codes, DrawRequest, Draws
+
+from .cells import ColumnCells
 
 
 def draw_in_parts(
@@ -25,6 +31,42 @@ def draw_in_parts(
             part = codes[:, *some]
             part[...] = draw(request.part(*some)).reshape(part.shape)
     return codes
+
+
+class DrawsCells(ABC):
+    """Draws of a generator that cuts columns into cells."""
+
+    schema_: Schema
+    cells_: list[ColumnCells]
+
+    @property
+    def tables_(self) -> list[pd.Series[Any]]:
+        """The values that can be drawn, one table per mutable feature."""
+        return [self.cells_[position].table for position in self.schema_.mutable]
+
+    def sample(self, request: DrawRequest) -> Draws:
+        """Draws for each group, within its limits, that keep own values where they can.
+
+        Parameters
+        ----------
+        request
+            For whom to draw, and within which limits.
+
+        Returns
+        -------
+        Draws
+            Codes of shape (n_mutable, n_groups, n_draws).
+        """
+        n_mutable, n_rows = self.schema_.mutable.size, self._rows_at_once()
+        return Draws(draw_in_parts(request, self._draw, n_mutable, n_rows), self.tables_)
+
+    @abstractmethod
+    def _rows_at_once(self) -> int:
+        """How many rows are drawn at a time."""
+
+    @abstractmethod
+    def _draw(self, request: DrawRequest) -> Codes:
+        """Codes of some rows, shape (n_mutable, n_rows)."""
 
 
 @contextmanager

@@ -28,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import typer  # noqa: F401
     except ImportError:
-        sys.stderr.write('mcce: the command needs typer: pip install "mcce[cli]".\n')
+        from ..errors import missing_extra
+
+        sys.stderr.write(f"mcce: {missing_extra('typer', 'cli', 'the command')}\n")
         return 2
     from .commands import app
 

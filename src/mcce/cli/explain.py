@@ -58,7 +58,7 @@ from ..files.sources import (
 )
 from ..files.training import read_training
 from ..files.units import PeopleFile, Unit, find_files, is_single, names_checksum, scan_files
-from ..runtime.progress import without_warnings
+from ..runtime.progress import ProgressBar, without_warnings
 from ..runtime.replacing import replacing, writing
 from ..tables.schema import Schema
 from ..version import __version__
@@ -75,7 +75,15 @@ from .inputs import (
     split_names,
 )
 from .predictors import PredictorLoader, fingerprint, split_limits
-from .terminal import PeopleBar, can_draw, describe_status, notify, printable, show_json
+from .terminal import (
+    can_draw,
+    describe_status,
+    notify,
+    paragraph,
+    people_bar,
+    printable,
+    show_json,
+)
 
 # Failures that are shown as they happen; a file lists all in the end.
 MOST_SHOWN = 5
@@ -107,7 +115,7 @@ def _run_here(arguments: ExplainArguments, target: Destination) -> None:
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
     with open_people(path, explainer.schema_, table, partial(_kept, arguments)) as people:
         _show_ignored(arguments, people.reader)
-        bar = PeopleBar(estimate_rows(path, kind), wanted=not arguments.run.quiet)
+        bar = people_bar(estimate_rows(path, kind), wanted=not arguments.run.quiet)
         with without_warnings(), bar:
             work = _plan_blocks(arguments, explainer, people.reader, bar)
             if target.folder is None:
@@ -142,7 +150,7 @@ def _show_ignored(arguments: ExplainArguments, reader: PeopleReader) -> None:
 
 
 def _plan_blocks(
-    arguments: ExplainArguments, explainer: MCCE, reader: PeopleReader, bar: PeopleBar
+    arguments: ExplainArguments, explainer: MCCE, reader: PeopleReader, bar: ProgressBar
 ) -> BlockRun:
     """How blocks are answered, after a trial with nobody."""
     explain = partial(
@@ -162,7 +170,7 @@ def _stream(
     work: BlockRun,
     people: PeopleTable,
     format_: Format,
-    bar: PeopleBar,
+    bar: ProgressBar,
 ) -> None:
     """Answers on standard output, as they come."""
     answered = Answered(work, people.raw_blocks(arguments.block_rows or BLOCK_ROWS))
@@ -243,7 +251,7 @@ def _run_shared(arguments: ExplainArguments, target: Destination) -> None:
 
     assert target.folder is not None
     target = replace(target, folder=target.folder.resolve())
-    bar = PeopleBar(_count_rows(arguments, files), wanted=not arguments.run.quiet)
+    bar = people_bar(_count_rows(arguments, files), wanted=not arguments.run.quiet)
     _write_parts(arguments, target, job | {"block_rows": PARTITION_ROWS}, bar, begin)
 
 
@@ -349,7 +357,7 @@ def _write_parts(
     arguments: ExplainArguments,
     target: Destination,
     job: dict[str, Any],
-    bar: PeopleBar,
+    bar: ProgressBar,
     begin: Begin,
 ) -> None:
     """Write the parts, and the file if one is wanted; ``job`` has the default people per block."""
@@ -374,7 +382,7 @@ class _Tally:
     """What became of parts so far; ``n_units`` if processes share the work."""
 
     arguments: ExplainArguments
-    bar: PeopleBar
+    bar: ProgressBar
     n_units: int | None
     n_shown: int = 0
     receipts: dict[Any, Receipt] = field(default_factory=dict)
@@ -395,9 +403,9 @@ class _Tally:
         self.n_reused += outcome.done.reused
         # In one process, people are counted as they are answered.
         if outcome.done.reused or self.n_units is not None:
-            bar.done += receipt.n_rows
+            bar.n_done += receipt.n_rows
         # What an earlier run has written comes first, and does not count for the rate.
-        (bar.reuse if self.n_reused == len(self.receipts) else bar.show)(bar.done)
+        (bar.reuse if self.n_reused == len(self.receipts) else bar.show)(bar.n_done)
 
     def _show(self, unit: Unit, failure: Failure, *, again: bool) -> None:
         """Show what failed, but not too often."""
@@ -410,7 +418,7 @@ class _Tally:
         if self.n_shown > MOST_SHOWN:
             trace = ""
             text = "further failures are not shown; those that last are listed at the end."
-        self.bar.notify(text, trace)
+        self.bar.write(f"{trace}{paragraph(text)}")
 
     def describe(self) -> str:
         """How many are complete."""

@@ -17,11 +17,10 @@ from ..files.parts import checksum
 from ..files.people import PeopleReader, PeopleTable
 from ..files.sources import find_format, open_source, reading
 from ..privacy import anonymize
-from ..runtime.progress import Progress, without_prints
+from ..runtime.progress import Progress, ProgressBar, without_prints
 from ..tables.schema import Schema
 from .arguments import ExplainerArguments, PredictorArguments, RunArguments, TableArguments
 from .predictors import load_predictor
-from .terminal import PeopleBar
 
 BLOCK_ROWS = 5000
 
@@ -60,21 +59,21 @@ def explain_people(
     explainer: MCCE,
     rows: pd.DataFrame,
     rules: Any,
-    bar: PeopleBar,
+    bar: ProgressBar,
     anonymity: Mapping[str, Any] | None = None,
 ) -> Counterfactuals[pd.DataFrame]:
     """The answers to some people, with progress; ``anonymity`` are arguments of ``anonymize``."""
 
     def show(progress: Progress) -> None:
         # People who need no answer are settled at once.
-        bar.show(bar.done + len(rows) - progress.n_factuals + progress.n_settled)
+        bar.show(bar.n_done + len(rows) - progress.n_factuals + progress.n_settled)
 
     with without_prints():
         result = explainer.explain(rows, constraints=rules, callback=show)
         if anonymity:
             result = anonymize(explainer, result, constraints=rules, **anonymity)
-    bar.done += len(rows)
-    bar.show(bar.done)
+    bar.n_done += len(rows)
+    bar.show(bar.n_done)
     return result.to_pandas()
 
 

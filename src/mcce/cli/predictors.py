@@ -100,7 +100,7 @@ def _load_errors(name: str) -> Iterator[None]:
         raise MissingExtraError(
             f"The predictor {shorten(name, 200)} needs {error.name or 'a library'}, which "
             "is not installed. Install it, for example with pip install "
-            '"mcce[predictors]" or "mcce[skops]".'
+            '".[predictors]" or ".[skops]" in mcce\'s folder.'
         ) from error
     # A file of another library can fail in more ways than anybody could list.
     except Exception as error:

@@ -36,7 +36,7 @@ from .inputs import (
     split_names,
 )
 from .predictors import public_name
-from .terminal import PeopleBar, describe_status, notify, printable, show_json
+from .terminal import describe_status, notify, people_bar, printable, show_json
 
 # More people than these do not fit one page.
 MOST_PEOPLE = 50_000
@@ -70,10 +70,10 @@ def run(arguments: ReportArguments) -> None:
     )
     check_options(explainer, options, n_people)
     with without_warnings():
-        with PeopleBar(n_people, wanted=wanted) as bar:
+        with people_bar(n_people, wanted=wanted) as bar:
             results = [(at, explain_people(explainer, rows, rules, bar)) for at, rows in groups]
         n_shown = min(n_people, options.max_people)
-        with without_prints(), PeopleBar(n_shown, wanted=wanted, doing="write") as pages:
+        with without_prints(), people_bar(n_shown, wanted=wanted, doing="write") as pages:
             write_page(explainer, results, arguments.output, replace(options, callback=pages.show))
     totals = Counter(chain.from_iterable(result.people["status"] for _, result in results))
     _summarize(arguments, totals, bar.seconds)

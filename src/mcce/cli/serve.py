@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from .. import serve
-from ..errors import McceWarning, MissingExtraError, ParameterError, shorten
+from ..errors import McceWarning, ParameterError, missing_extra, shorten
 from ..explainer import MCCE
 from ..files.people import People
 from ..report.labels import Labels
@@ -83,7 +83,7 @@ def run(arguments: ServeArguments) -> None:
         )
     lacking = [name for name in LIBRARIES if find_spec(name) is None]
     if lacking:
-        raise MissingExtraError(f'The service needs {lacking[0]}: pip install "mcce[serve]".')
+        raise missing_extra(lacking[0], "serve", "The service")
     import uvicorn
 
     with without_warnings(), ExitStack() as stack:
@@ -154,8 +154,8 @@ def _make_app(arguments: ServeArguments, folder: Path | None = None) -> Any:
         hosts=_hosts(arguments),
         folder=folder,
     )
-    make = _make_demo if arguments.demo else _make_service
-    return serve.create_app(*make(arguments, settings))
+    made = _make_demo(settings) if arguments.demo else _make_service(arguments, settings)
+    return serve.create_app(*made)
 
 
 def _make_service(
@@ -177,9 +177,7 @@ def _make_service(
     )
 
 
-def _make_demo(
-    arguments: ServeArguments, settings: ServiceSettings
-) -> tuple[MCCE, ServiceSettings]:
+def _make_demo(settings: ServiceSettings) -> tuple[MCCE, ServiceSettings]:
     """An explainer of the bundled German Credit data, and settings that go with it."""
     _, train, people, predictor = load_demo()
     explainer = fit_demo(predictor, train, n_counterfactuals=3, diversity=0.8)

@@ -22,13 +22,14 @@ import os
 import shutil
 import sys
 import textwrap
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self, TextIO
+from typing import Any, TextIO
 
 import typer
+
+from ..runtime.progress import ProgressBar, format_traceback
 
 LEAST_WIDTH = 20
 BUG, USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
@@ -50,11 +51,11 @@ def printable(text: object, *, lines: bool = False) -> str:
 
 def notify(text: str) -> None:
     """Write a paragraph to standard error, beginning with the name of the command."""
-    sys.stderr.write(f"{_paragraph(text)}\n")
+    sys.stderr.write(f"{paragraph(text)}\n")
     sys.stderr.flush()
 
 
-def _paragraph(text: str) -> str:
+def paragraph(text: str) -> str:
     """Lines as wide as the terminal, 120 columns at most; one line without it, as in logs."""
     text = f"mcce: {text}"
     if not sys.stderr.isatty():
@@ -119,53 +120,9 @@ def can_draw() -> bool:
     return sys.stderr.isatty() and find_spec("tqdm") is not None
 
 
-class PeopleBar:
-    """Progress over people on a terminal: a bar, the rate and the time left.
-
-    Drawn only if standard error is a terminal and tqdm is installed.
-    """
-
-    def __init__(self, total: int | None, wanted: bool, doing: str = "explain") -> None:
-        self.began = time.monotonic()
-        self.done = 0
-        self._bar: Any = None
-        if not wanted or not can_draw():
-            return
-        from tqdm import tqdm
-
-        self._bar = tqdm(total=total, unit=" people", desc=doing, dynamic_ncols=True)
-
-    def show(self, n_done: int) -> None:
-        """So many people are done."""
-        if self._bar is not None:
-            self._bar.update(n_done - self._bar.n)
-
-    def reuse(self, n_done: int) -> None:
-        """So many people were answered by an earlier run: they do not count for the rate."""
-        if self._bar is not None:
-            self._bar.initial = self._bar.n = n_done
-            self._bar.refresh()
-
-    def notify(self, text: str, traceback: str = "") -> None:
-        """Write a paragraph to standard error, above the bar, and before it a traceback."""
-        text = f"{traceback}{_paragraph(text)}"
-        if self._bar is None:
-            sys.stderr.write(f"{text}\n")
-        else:
-            self._bar.write(text, file=sys.stderr)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the bar."""
-        if self._bar is not None:
-            self._bar.close()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the beginning."""
-        return time.monotonic() - self.began
+def people_bar(total: int | None, *, wanted: bool, doing: str = "explain") -> ProgressBar:
+    """Progress over people: a bar, the rate and the time left; no bar where none can be drawn."""
+    return ProgressBar(total, doing, wanted and can_draw(), unit=" people", leave=True)
 
 
 @contextmanager
@@ -190,8 +147,6 @@ def reported(*, debug: bool, as_json: bool = False) -> Iterator[None]:
     except Exception as error:
         code, message = _explained(error)
         if debug:
-            from ..runtime.progress import format_traceback
-
             sys.stderr.write(printable(format_traceback(error), lines=True))
         _show(code, type(error).__name__, message, as_json)
     else:

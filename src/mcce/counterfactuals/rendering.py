@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import MissingExtraError
+from ..errors import missing_extra
 from ..kernels import BoolArray, IntArray
 from ..tables.columns import plain_cells
 from ..tables.frames import FrameAdapter
@@ -103,9 +103,7 @@ def style_pandas(before: pd.DataFrame, after: pd.DataFrame, owner: IntArray) -> 
     try:
         styler = shown.style
     except (ImportError, AttributeError) as error:
-        raise MissingExtraError(
-            'To style a pandas frame, Jinja2 must be installed: pip install "mcce[report]".'
-        ) from error
+        raise missing_extra("Jinja2", "report", "A styled pandas frame") from error
     styler = styler.apply(lambda _: styles, axis=None).format(escape="html")
     return styler.format_index(escape="html", axis=0).format_index(escape="html", axis=1)
 
@@ -115,9 +113,11 @@ def style_polars(before: pd.DataFrame, after: pd.DataFrame, adapter: FrameAdapte
     try:
         from great_tables import GT, loc, style
     except ImportError as error:
-        raise MissingExtraError(
-            'To style a polars frame, great-tables must be installed: pip install "mcce[style]". '
-            "Or style the result in pandas: result.to_pandas().style()."
+        raise missing_extra(
+            "great-tables",
+            "style",
+            "A styled polars frame",
+            instead="Or style the result in pandas: result.to_pandas().style().",
         ) from error
     names = [_free_name(name, after.columns) for name in LABELS]
     labelled = after.set_axis(after.index.set_names(names))

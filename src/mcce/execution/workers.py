@@ -43,6 +43,7 @@ from ..errors import (
     ReadError,
     SchemaError,
     WorkerError,
+    missing_extra,
     shorten,
 )
 from ..explainer import MCCE, load
@@ -519,9 +520,8 @@ def require_engine(engine: str, *modules: str) -> None:
         for module in modules:
             import_module(module)
     except ImportError as error:
-        raise MissingExtraError(
-            f'The engine {engine} is not installed: pip install "mcce[{engine}]" '
-            f"({shorten(error)})."
+        raise missing_extra(
+            f"{module} ({shorten(error)})", engine, f"The engine {engine}"
         ) from error
 
 

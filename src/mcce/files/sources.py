@@ -26,7 +26,7 @@ from itertools import accumulate, chain, islice
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, Protocol, get_args
 
-from ..errors import McceError, MissingExtraError, ParameterError, ReadError, shorten
+from ..errors import McceError, ParameterError, ReadError, missing_extra, shorten
 from .cell_values import holds_whole
 
 # A level of 10,000 characters is unusual, a cell of 16 million a file without its closing quote.
@@ -261,9 +261,11 @@ def require_pyarrow(path: str) -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise MissingExtraError(
-            f"{shorten(path)} needs pyarrow, which is not installed: "
-            'pip install "mcce[parquet]". CSV and JSON lines need no other library.'
+        raise missing_extra(
+            "pyarrow",
+            "parquet",
+            shorten(path),
+            instead="CSV and JSON lines need no other library.",
         ) from error
     return pyarrow
 

@@ -266,9 +266,9 @@ class Remote(Wrapper):
         flaw = ""
         try:
             return json.loads(
-                response.body, parse_constant=_no_constant, object_pairs_hook=_no_duplicates
+                response.body, parse_constant=_no_constant, object_pairs_hook=unique_keys
             )
-        except _UnusableJsonError as error:
+        except UnusableJsonError as error:
             flaw = str(error)
         except (ValueError, RecursionError):
             flaw = f"{len(response.body)} bytes{_media_type(response)} that are not"
@@ -295,18 +295,19 @@ class Remote(Wrapper):
         )
 
 
-class _UnusableJsonError(Exception):
+class UnusableJsonError(ValueError):
     """JSON that means nothing to us, and why."""
 
 
 def _no_constant(_: str) -> NoReturn:
-    raise _UnusableJsonError("NaN or Infinity, which JSON does not know")
+    raise UnusableJsonError("NaN or Infinity, which JSON does not know")
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which no key may stand twice."""
     content = dict(pairs)
     if len(content) < len(pairs):
-        raise _UnusableJsonError("an object that has a key twice")
+        raise UnusableJsonError("an object that has a key twice")
     return content
 
 

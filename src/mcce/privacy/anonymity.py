@@ -13,7 +13,7 @@ itself; an answer's cells do not depend on the others, their order or the size o
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from ..search.consequences import ComputedColumn
 from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
 from .generalization import describe_cell
-from .widening import PurenessMeter, WidenedAnswer, Widener
+from .widening import AnonymityRequest, AnswersToWiden, PurenessMeter, WidenedAnswer, Widener
 
 # Rows that are scored to measure the pureness of an answer.
 ROWS_TO_MEASURE = 1000
@@ -103,24 +103,14 @@ def anonymize(
     requirements = replace(requirements, decision=fitted.decision)
     answers = EncodedAnswers.read(fitted.schema, result, requirements.computed)
     rows = _rows_to_widen(fitted.schema, request.names, requirements.computed)
-    meter = PurenessMeter(requirements, answers, rows, fitted.seed)
-    widener = Widener(request.k, request.min_pureness, request.training, answers, rows, meter)
+    given = AnswersToWiden(answers, rows, requirements)
+    widener = Widener(request, given, PurenessMeter(given, fitted.seed))
     return with_anonymous(result, _tabulate(request, widener, widener.run(), result.to_pandas()))
-
-
-@dataclass(frozen=True, eq=False)
-class _Request:
-    """The checked arguments of ``anonymize``."""
-
-    k: int
-    names: tuple[Hashable, ...]
-    training: EncodedRows
-    min_pureness: float
 
 
 def _check(
     fitted: Fitted, anonymity: Any, quasi_identifiers: Any, training: Any, min_pureness: Any
-) -> _Request:
+) -> AnonymityRequest:
     if is_private(fitted.generator):
         raise ParameterError(
             f"The generator {type(fitted.generator).__name__} is private, but anonymity counts "
@@ -137,7 +127,7 @@ def _check(
             f"anonymity={anonymity} asks for more people than training has: {len(rows)}."
         )
     _check_known(schema, rows, names)
-    return _Request(int(anonymity), names, rows, float(min_pureness))
+    return AnonymityRequest(int(anonymity), names, rows, float(min_pureness))
 
 
 def _check_names(schema: Schema, given: Any) -> tuple[Hashable, ...]:
@@ -183,7 +173,7 @@ def _rows_to_widen(
 
 
 def _tabulate(
-    request: _Request,
+    request: AnonymityRequest,
     widener: Widener,
     widened: Sequence[WidenedAnswer],
     result: Counterfactuals[pd.DataFrame],
@@ -223,7 +213,7 @@ def _tabulate(
 
 
 def _measure(
-    request: _Request,
+    request: AnonymityRequest,
     widener: Widener,
     widened: Sequence[WidenedAnswer],
     excluded: Sequence[Hashable],
@@ -263,7 +253,7 @@ def _measure(
 
 
 def _count_alike(
-    request: _Request,
+    request: AnonymityRequest,
     widener: Widener,
     widened: Sequence[WidenedAnswer],
     excluded: Sequence[Hashable],

@@ -292,7 +292,7 @@ def _listed(texts: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def own_values(feature: Feature, column: pd.Series[Any], exact: np.ndarray) -> list[Own]:
+def own_values(column: pd.Series[Any], exact: np.ndarray) -> list[Own]:
     """The values of a column of answers."""
     missing = is_missing(column)
     cells = [None if none else column.iloc[at] for at, none in enumerate(missing.tolist())]

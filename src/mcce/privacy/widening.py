@@ -14,7 +14,7 @@ not depend on the others, which are scored in the same predictor calls.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -40,6 +40,25 @@ N_LEVELS = 3
 Widened: TypeAlias = tuple[int, Sequence[Cell]]
 
 
+@dataclass(frozen=True, eq=False)
+class AnonymityRequest:
+    """The checked arguments of ``anonymize``."""
+
+    k: int
+    names: tuple[Hashable, ...]
+    training: EncodedRows
+    min_pureness: float
+
+
+@dataclass(frozen=True, eq=False)
+class AnswersToWiden:
+    """Answers, which of their mutable features are widened, and what is required of rows."""
+
+    answers: EncodedAnswers
+    rows: Sequence[int]
+    requirements: Requirements
+
+
 @dataclass
 class WidenedAnswer:
     """An answer that is being widened."""
@@ -55,30 +74,21 @@ class Widener:
     """Widens answers."""
 
     def __init__(
-        self,
-        k: int,
-        min_pureness: float,
-        training: EncodedRows,
-        answers: EncodedAnswers,
-        rows: Sequence[int],
-        meter: PurenessMeter,
+        self, request: AnonymityRequest, given: AnswersToWiden, meter: PurenessMeter
     ) -> None:
-        schema = answers.rows.schema
-        self.answers, self.rows, self.meter = answers, rows, meter
-        self._k, self._min_pureness = k, min_pureness
-        self.positions = [int(schema.mutable[row]) for row in rows]
+        self.answers, self.rows, self.meter = given.answers, given.rows, meter
+        self._k, self._min_pureness = request.k, request.min_pureness
+        schema = self.answers.rows.schema
+        self.positions = [int(schema.mutable[row]) for row in self.rows]
         self.features = [schema.features[position] for position in self.positions]
         self.widenings = [Widening(feature) for feature in self.features]
         n_codes = [feature.n_codes for feature in self.features]
-        self.crowd = Crowd.of(training.exact[self.positions], n_codes)
+        self.crowd = Crowd.of(request.training.exact[self.positions], n_codes)
 
     def run(self) -> list[WidenedAnswer]:
         """The answers, each with a crowd that is large enough."""
         rows, everybody = self.answers.rows, []
-        columns = [
-            own_values(feature, rows.frame.iloc[:, at], rows.exact[at])
-            for feature, at in zip(self.features, self.positions, strict=True)
-        ]
+        columns = [own_values(rows.frame.iloc[:, at], rows.exact[at]) for at in self.positions]
         for answer in range(len(self.answers)):
             own = [column[answer] for column in columns]
             cells = [w.start(value) for w, value in zip(self.widenings, own, strict=True)]
@@ -283,15 +293,13 @@ class Pureness:
 class PurenessMeter:
     """Measures the pureness of widened answers."""
 
-    def __init__(
-        self, requirements: Requirements, answers: EncodedAnswers, rows: Sequence[int], seed: int
-    ) -> None:
-        self._requirements, self._answers, self._rows = requirements, answers, rows
-        follow = {target.row for target in requirements.computed}
-        self._drawn = [row for row in rows if row not in follow]
-        given = requirements.computed, requirements.constraints
-        self._variants = AnswerVariants(answers, *given)
-        self._keys = person_keys(seed, answers.rows.descent.T)
+    def __init__(self, given: AnswersToWiden, seed: int) -> None:
+        self._answers, self._rows, required = given.answers, given.rows, given.requirements
+        follow = {target.row for target in required.computed}
+        self._drawn = [row for row in self._rows if row not in follow]
+        self._requirements = required
+        self._variants = AnswerVariants(self._answers, required.computed, required.constraints)
+        self._keys = person_keys(seed, self._answers.rows.descent.T)
 
     def measure(self, widened: Sequence[Widened], most: int) -> list[Pureness]:
         """The pureness of some widened answers."""

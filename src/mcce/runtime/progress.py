@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -49,30 +49,61 @@ class Progress:
 class ProgressBar:
     """A progress bar, drawn only if ``verbose`` is true and the output is a terminal."""
 
-    def __init__(self, total: int, what: str, verbose: bool) -> None:
+    def __init__(
+        self,
+        total: int | None,
+        what: str,
+        verbose: bool,
+        *,
+        unit: str = "it",
+        leave: bool = False,
+    ) -> None:
+        self.n_done = 0
+        self._clock = Clock()
         self._bar: Any = None
         if not verbose or not sys.stderr.isatty():
             return
         try:
             from tqdm import tqdm
         except ImportError as error:
-            from ..errors import MissingExtraError
+            from ..errors import missing_extra
 
-            raise MissingExtraError(
-                "verbose=True draws a progress bar with tqdm, which is not installed: "
-                'pip install "mcce[progress]".'
-            ) from error
-        self._bar = tqdm(total=total, desc=what, leave=False)
+            raise missing_extra("tqdm", "progress", "verbose=True") from error
+        self._bar = tqdm(total=total, desc=what, unit=unit, leave=leave, dynamic_ncols=True)
 
     def show(self, n_done: int) -> None:
         """Move the bar to the amount of work done so far."""
         if self._bar is not None:
             self._bar.update(n_done - self._bar.n)
 
+    def reuse(self, n_done: int) -> None:
+        """Move the bar to work that an earlier run has done: it does not count for the rate."""
+        if self._bar is not None:
+            self._bar.initial = self._bar.n = n_done
+            self._bar.refresh()
+
+    def write(self, text: str) -> None:
+        """Write a text to standard error, above the bar."""
+        if self._bar is None:
+            sys.stderr.write(f"{text}\n")
+        else:
+            self._bar.write(text, file=sys.stderr)
+
     def close(self) -> None:
-        """Remove the bar from the terminal."""
+        """End the bar."""
         if self._bar is not None:
             self._bar.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the beginning."""
+        return self._clock.total()
 
 
 class Clock:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_object_dtype
 
-from ..errors import MissingExtraError, SavedFileError
+from ..errors import SavedFileError, missing_extra
 from ..tables.features import Feature
 from ..tables.frames import PANDAS_ADAPTER, ArrayAdapter, ArrowAdapter, FrameAdapter, Library
 from .values import (
@@ -86,9 +86,8 @@ def unpack_adapter(plain: Any, features: Sequence[Feature]) -> FrameAdapter:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise MissingExtraError(
-            f"The explainer was fitted on {kind} frames. To explain such, install "
-            'pyarrow and narwhals: pip install "mcce[frames]".'
+        raise missing_extra(
+            "pyarrow", "frames", f"An explainer that was fitted on {kind} frames"
         ) from error
     text = check_entries(plain, ("kind", "schema"), "the kind of frames")["schema"]
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text)))

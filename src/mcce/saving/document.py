@@ -21,14 +21,14 @@ import pandas as pd
 from ..constraints.collection import Constraints
 from ..constraints.constraint import Constraint
 from ..errors import NotFittedError, SavedFileError, shorten
-from ..fitted import Fitted
+from ..fitted import Fitted, Needs
 from ..kernels import DRAWS_VERSION, IntArray, rows_as_bytes
 from ..model import find_generator, is_private, limit_inputs, visit_order_of
 from ..plausibility.model import PlausibilityModel
 from ..predictors.decision import Decision, Interval
 from ..predictors.desired import decision_on
 from ..protocols import Generator
-from ..search.config import Needs, check_inputs, find_search
+from ..search.config import check_inputs, find_search
 from ..tables.features import Feature
 from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
 from ..tables.schema import Schema

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from ..constraints.collection import Constraints
 from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
-from ..fitted import Fitted
+from ..fitted import Fitted, Needs
 from ..generate import GUIDANCE_NEEDED
 from ..model import is_private, require
 from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
@@ -32,25 +32,6 @@ BY_ACTIONS: tuple[RankKey, ...] = ("n_actions", "distance")
 # How often guided draws keep a person's own value.
 KEEP_PROBABILITY = 0.8
 ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What a search needs from the explainer, and what it cannot be combined with."""
-
-    plausibility: bool = False
-    surrogate: bool = False
-    relations: bool = False
-    training_rows: bool = False
-    guidance: bool = False
-    enumeration: bool = False
-    diversity: bool = True
-    gower: bool = False
-
-    @property
-    def measures_plausibility(self) -> bool:
-        """Whether ``fit`` learns what accepted rows look like, at least to measure answers."""
-        return self.plausibility or self.relations
 
 
 @dataclass(frozen=True)

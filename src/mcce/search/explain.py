@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +28,8 @@ from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
-from .plan import Settings, recomputed, search
+from .plan import Settings, search
 from .stage import SearchOutcome
-
-if TYPE_CHECKING:
-    from .consequences import ComputedColumn
 
 
 def explain(
@@ -75,9 +72,8 @@ def explain(
     finally:
         bar.close()
     seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
-    computed = recomputed(fitted, settings, constraints)
-    measures = further_measures(fitted, settings.search, outcome, computed)
-    return to_counterfactuals(rows, scored, outcome, seconds, measures, computed)
+    measures = further_measures(fitted, settings.search, outcome)
+    return to_counterfactuals(rows, scored, outcome, seconds, measures)
 
 
 def _watch(bar: ProgressBar, callback: Callback | None, ends: float) -> Callback:
@@ -116,7 +112,6 @@ def to_counterfactuals(
     outcome: SearchOutcome,
     seconds: Mapping[str, float],
     measures: Mapping[str, np.ndarray],
-    computed: Sequence[ComputedColumn] = (),
 ) -> Counterfactuals[Any]:
     """The result of a search for the people in ``rows``."""
     return make_counterfactuals(
@@ -129,7 +124,7 @@ def to_counterfactuals(
         n_unstable=outcome.n_unstable,
         stopped=outcome.stopped,
         timings=seconds,
-        consequences=tuple(column.feature.name for column in computed),
+        consequences=tuple(column.feature.name for column in outcome.computed),
     )
 
 
@@ -147,12 +142,11 @@ def further_measures(
     fitted: Fitted,
     search: Search | ExactSearch,
     outcome: SearchOutcome,
-    computed: Sequence[ComputedColumn] = (),
 ) -> dict[str, np.ndarray]:
     """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
     measures: dict[str, np.ndarray] = {}
-    if computed or fitted.plausibility is not None:
-        followed = outcome.answers.rows.codes[[column.row for column in computed]] != OWN
+    if outcome.computed or fitted.plausibility is not None:
+        followed = outcome.answers.rows.codes[[column.row for column in outcome.computed]] != OWN
         measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
     # These two are measured in any case.
     if fitted.distance.name not in ("gower", "l1"):

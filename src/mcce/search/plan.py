@@ -16,7 +16,7 @@ from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
 from ..distances import Gower
 from ..errors import NotFittedError, ParameterError, shorten
-from ..fitted import Fitted
+from ..fitted import Fitted, plausibility_model
 from ..kernels import IntArray
 from ..model import require
 from ..postprocess.filters import (
@@ -49,7 +49,6 @@ from .stage import SearchOutcome, SearchTask, run_search
 
 # What only searches beyond the paper's use is imported there.
 if TYPE_CHECKING:
-    from ..plausibility.model import PlausibilityModel
     from ..relations import Relation
     from .consequences import ComputedColumn, Consequences
     from .exact import ExactSettings, ExactStage
@@ -103,12 +102,13 @@ def search(
     """Steps 2 and 3 of the paper for the factuals at some positions."""
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
+    computed = recomputed(fitted, settings, constraints)
     if fitted.n_desired == 0:
-        return SearchOutcome.empty(factuals, people, NO_DESIRED)
+        outcome = SearchOutcome.empty(factuals, people, NO_DESIRED)
+        return replace(outcome, computed=computed)
     sampling = _sampling_search(settings)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
     by_rule = isinstance(settings.search, Search)
-    computed = recomputed(fitted, settings, constraints)
     consequences = _consequences(computed, factuals, constraints)
     task = SearchTask(
         generator=fitted.generator,
@@ -133,7 +133,8 @@ def search(
         surrogate_run=_surrogate_run(fitted, sampling, len(factuals), scored),
     )
     plan = _StagePlan(fitted, settings, sampling, task)
-    return run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
+    outcome = run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
+    return replace(outcome, computed=computed)
 
 
 def _surrogate_run(
@@ -270,7 +271,7 @@ class _StagePlan:
         search, filters = self.search, tuple(self._row_filters())
         checks: tuple[IsPlausible, ...] = ()
         if search.min_plausibility > 0:
-            checks = (IsPlausible(self._plausibility(), search.min_plausibility),)
+            checks = (IsPlausible(plausibility_model(self.fitted), search.min_plausibility),)
         most = search.max_samples or search.n_samples
         n_counterfactuals = min(self.settings.n_counterfactuals, most)
         return Ranking(
@@ -314,7 +315,7 @@ class _StagePlan:
         from .selection import SelectionSettings
         from .walking import Walk
 
-        search, model = self.search, self._plausibility()
+        search, model = self.search, plausibility_model(self.fitted)
         selection = SelectionSettings(
             search.prefer,
             search.extra_changes,
@@ -367,14 +368,6 @@ class _StagePlan:
             max_rows=search.max_rows,
             max_nodes=search.max_nodes,
         )
-
-    def _plausibility(self) -> PlausibilityModel:
-        if self.fitted.plausibility is None:
-            raise NotFittedError(
-                f"The search {self.settings.search!r} needs to know what accepted rows look like, "
-                "which fit did not learn: search was set after fit. Fit again."
-            )
-        return self.fitted.plausibility
 
     def _row_filters(self) -> list[RowFilter]:
         task, relations = self.task, self._relations()

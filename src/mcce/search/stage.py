@@ -35,7 +35,7 @@ from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
 
 if TYPE_CHECKING:
-    from .consequences import Consequences
+    from .consequences import ComputedColumn, Consequences
     from .visited import SurrogateRun
 
 # Between two reports of a block that runs in another thread.
@@ -181,6 +181,7 @@ class SearchOutcome:
     seconds: Mapping[str, float] = field(default_factory=dict)
     proven: frozenset[int] = frozenset()
     misjudged: frozenset[int] = frozenset()
+    computed: Sequence[ComputedColumn] = ()
 
     @classmethod
     def empty(cls, factuals: EncodedRows, people: IntArray, reason: str) -> SearchOutcome:

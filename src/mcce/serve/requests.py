@@ -32,6 +32,7 @@ from ..files.people import PeopleReader
 from ..files.sources import KnownColumns, RawBlock
 from ..fitted import Fitted
 from ..model import is_identifier
+from ..predictors.remote import UnusableJsonError, unique_keys
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
@@ -173,7 +174,9 @@ def parse(content: bytes, model: type[BodyT]) -> BodyT:
 def parse_json(content: bytes, *loc: str | int) -> Any:
     """What JSON stands for, strictly."""
     try:
-        given = json.loads(content.decode(), parse_constant=_no_number, object_pairs_hook=_distinct)
+        given = json.loads(
+            content.decode(), parse_constant=_no_number, object_pairs_hook=unique_keys
+        )
         # Half a character could not be answered.
         json.dumps(given, ensure_ascii=False).encode()
     except UnicodeError:
@@ -183,6 +186,8 @@ def parse_json(content: bytes, *loc: str | int) -> Any:
         raise RefusalError.of(422, message, "json", *loc) from None
     except RecursionError:
         raise RefusalError.of(422, "expected JSON, nested less deeply", "json", *loc) from None
+    except UnusableJsonError as error:
+        raise RefusalError.of(422, f"expected JSON, got {error}", "json", *loc) from None
     except ValueError as error:
         raise RefusalError.of(422, f"expected JSON: {shorten(error)}", "json", *loc) from None
     return given
@@ -204,13 +209,6 @@ def _problem(error: dict[str, Any]) -> Problem:
 
 def _no_number(text: str) -> NoReturn:
     raise ValueError(f"JSON has no {text}: write null")
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("an object names the same key twice")
-    return made
 
 
 def read_rules(entries: Sequence[Any], own: Any, schema: Schema) -> list[tuple[int, Constraint]]:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_object_dtype
 
-from ..errors import MissingExtraError, SchemaError, shorten
+from ..errors import SchemaError, missing_extra, shorten
 from .columns import EXACT_IN_FLOAT64
 from .roles import check_column_names, check_text
 
@@ -219,9 +219,11 @@ def _read_by_narwhals(data: Any) -> tuple[Any, Any]:
     except ImportError as error:
         if not hasattr(data, "columns"):
             raise _no_frame(data) from None
-        raise MissingExtraError(
-            f"To read a {_type_name(data)}, {error.name} must be installed: "
-            'pip install "mcce[frames]". Or convert the data with .to_pandas().'
+        raise missing_extra(
+            error.name or "a library",
+            "frames",
+            f"A {_type_name(data)}",
+            instead="Or convert the data with .to_pandas().",
         ) from error
     if isinstance(data, (nw.DataFrame, nw.LazyFrame, nw.Series)):
         raise SchemaError("Got a narwhals frame. Pass the frame that it wraps: .to_native().")

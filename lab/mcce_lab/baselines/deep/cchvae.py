@@ -30,7 +30,7 @@ from ..baseline import (
 )
 from ..space import Space, complete_rows, search_complete
 from .descent import PaperPreset, Projection
-from .networks import INCOMPLETE, ConditionalVAE, TrainingPlan, VAESettings, in_blocks
+from .networks import INCOMPLETE, ConditionalVAE, VAESettings, in_blocks
 
 NOTHING = "no ring around the person's code has a valid row"
 # Rows that are decoded and scored at once.
@@ -138,17 +138,14 @@ class CCHVAE(PaperPreset, Baseline):
         check_count("n_rings", self.n_rings)
         check_whole("norm", self.norm, 1, 2)
         check_whole("random_state", self.random_state, 0, 2**63 - 1)
-        self._settings().check()
-
-    def _settings(self) -> VAESettings:
-        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
-        return VAESettings(self.hidden, self.n_latent, self.kl_weight, plan)
+        VAESettings.of(self).check()
 
     def _learn(self, training: Training, y: Any) -> None:
         import_torch("CCHVAE", self.device)
         self.space_ = Space.learn(training.rows)
         points = self.space_.encode(complete_rows(training, self.space_).rows)
-        self.vae_ = ConditionalVAE.fit(self.space_, points, self._settings(), self.random_state)
+        settings = VAESettings.of(self)
+        self.vae_ = ConditionalVAE.fit(self.space_, points, settings, self.random_state)
 
     def _search(self, declined: Declined) -> Found:
         return search_complete(declined, self.space_, self._search_rings, INCOMPLETE)

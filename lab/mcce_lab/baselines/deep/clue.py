@@ -17,10 +17,9 @@ from typing import Any, ClassVar
 from mcce.protocols import FloatArray, Kind, check_count, check_real, check_whole
 
 from ...networks import isolated
-from ..baseline import Training
 from ..space import Space
-from .descent import LEAST_PROBABILITY, Best, Block, Descent, GradientMethod, Step
-from .networks import Adam, Goal, Layout, TrainingPlan, gaussian_kl, in_blocks, noise_like, train
+from .descent import LEAST_PROBABILITY, Best, Block, LatentMethod, Step
+from .networks import Goal, Layout, TrainingPlan, gaussian_kl, noise_like, train
 
 # The least standard deviation of a code.
 LEAST_SCALE = 1e-3
@@ -139,7 +138,7 @@ def _apply(parts: Any, given: Any) -> Any:
 LEAST_SHARE, LEAST_CHANGE, WINDOW = 0.01, 1e-3, 3
 
 
-class CLUE(GradientMethod):
+class CLUE(LatentMethod):
     """A near row about which the predictor is more certain, if its decision is the desired one.
 
     It minimises H(f(e)) + weight * L1(e, x) / p + desired_weight * -log f(e) over codes of an
@@ -189,6 +188,7 @@ class CLUE(GradientMethod):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
+    NETWORK = ResidualVAE
     NOTHING: ClassVar[str] = "the decision never changed while the predictor became more certain"
     AFTER_FIT = frozenset({"weight", "desired_weight", "learning_rate", "n_steps"})
     PAPER: ClassVar[Mapping[str, Any]] = {
@@ -250,14 +250,8 @@ class CLUE(GradientMethod):
         plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
         return ResidualSettings(self.width, self.depth, self.n_latent, plan)
 
-    def _train(self, space: Space, training: Training) -> None:
-        points = space.encode(training.rows)
-        self.vae_ = ResidualVAE.fit(space, points, self._settings(), self.random_state)
-
-    def _find(self, block: Block) -> Best:
-        start = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)
-        descent = Descent(self._objective, Adam(self.learning_rate), self.n_steps)
-        return descent.run(block, start, Converging(block.own))
+    def _best(self, own: Any) -> Best:
+        return Converging(own)
 
     def _objective(self, block: Block, codes: Any) -> Step:
         rows, outputs = block.score(self.vae_.decode(codes, block.own))

@@ -28,7 +28,7 @@ from mcce.protocols import EncodedRows, FloatArray, IntArray, Kind
 from ...networks import import_torch, isolated
 from ..baseline import Baseline, Declined, Found, Training
 from ..space import LEAST_MOVE, Space, complete_rows, search_complete
-from .networks import GRID, INCOMPLETE, Groups, Stepper, blocks, in_blocks, snap
+from .networks import GRID, INCOMPLETE, Adam, Groups, Stepper, blocks, in_blocks, snap
 
 
 @dataclass(frozen=True, eq=False)
@@ -578,3 +578,33 @@ class GradientMethod(PaperPreset, Baseline):
     @abstractmethod
     def _find(self, block: Block) -> Best:
         """Move the people of a block, and keep the best valid row of each."""
+
+
+class LatentMethod(GradientMethod):
+    """A method that moves people along gradients in the code of an auto-encoder."""
+
+    NETWORK: ClassVar[Any]
+    learning_rate: float
+    n_steps: int
+    random_state: int
+
+    def _train(self, space: Space, training: Training) -> None:
+        points = space.encode(training.rows)
+        self.vae_ = self.NETWORK.fit(space, points, self._settings(), self.random_state)
+
+    def _find(self, block: Block) -> Best:
+        start = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)
+        descent = Descent(self._objective, Adam(self.learning_rate), self.n_steps)
+        return descent.run(block, start, self._best(block.own))
+
+    @abstractmethod
+    def _settings(self) -> Any:
+        """The size of the auto-encoder, and how it is trained."""
+
+    @abstractmethod
+    def _objective(self, block: Block, codes: Any) -> Step:
+        """What codes of the people cost, and the rows that they are."""
+
+    @abstractmethod
+    def _best(self, own: Any) -> Best:
+        """What remembers the best valid rows, and says when to stop."""

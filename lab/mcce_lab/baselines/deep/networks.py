@@ -378,6 +378,14 @@ class VAESettings:
     plan: TrainingPlan
     n_warmup: int = 5
 
+    @classmethod
+    def of(cls, method: Any) -> VAESettings:
+        """The settings among the parameters of a method."""
+        plan = TrainingPlan(
+            method.n_epochs, method.batch_size, method.early_stopping, device=method.device
+        )
+        return cls(method.hidden, method.n_latent, method.kl_weight, plan)
+
     def check(self) -> None:
         """Raise for a value that cannot work."""
         check_hidden("hidden", self.hidden)

@@ -11,13 +11,11 @@ from typing import Any, ClassVar
 
 from mcce.protocols import Kind, check_count, check_real, check_whole
 
-from ..baseline import Training
-from ..space import Space
-from .descent import Best, Block, Descent, GradientMethod, Patient, Step
-from .networks import Adam, ConditionalVAE, TrainingPlan, VAESettings, in_blocks
+from .descent import Best, Block, LatentMethod, Patient, Step
+from .networks import ConditionalVAE, VAESettings
 
 
-class REViSE(GradientMethod):
+class REViSE(LatentMethod):
     """A near row with the desired decision that an auto-encoder can write.
 
     It minimises -log f(e) + weight * L1(e, x) over codes of a conditional variational auto-encoder,
@@ -66,6 +64,7 @@ class REViSE(GradientMethod):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
+    NETWORK = ConditionalVAE
     NOTHING: ClassVar[str] = "no step of the search in the latent space was valid"
     AFTER_FIT = frozenset({"weight", "learning_rate", "n_steps", "patience"})
     PAPER: ClassVar[Mapping[str, Any]] = {
@@ -124,17 +123,10 @@ class REViSE(GradientMethod):
         self._settings().check()
 
     def _settings(self) -> VAESettings:
-        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
-        return VAESettings(self.hidden, self.n_latent, self.kl_weight, plan)
+        return VAESettings.of(self)
 
-    def _train(self, space: Space, training: Training) -> None:
-        points = space.encode(training.rows)
-        self.vae_ = ConditionalVAE.fit(space, points, self._settings(), self.random_state)
-
-    def _find(self, block: Block) -> Best:
-        start = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)
-        descent = Descent(self._objective, Adam(self.learning_rate), self.n_steps)
-        return descent.run(block, start, Patient(block.own, self.patience))
+    def _best(self, own: Any) -> Best:
+        return Patient(own, self.patience)
 
     def _objective(self, block: Block, codes: Any) -> Step:
         rows, outputs = block.score(self.vae_.decode(codes, block.own))

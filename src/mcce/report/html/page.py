@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import MissingExtraError
+from ...errors import missing_extra
 from ...tables.features import to_decimal
 from ..labels import Labels
 from ..plots.style import DARK, LIGHT
@@ -103,7 +103,7 @@ def find_template(name: str) -> Any:
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError as error:
-        raise MissingExtraError('Reports need Jinja2: pip install "mcce[report]".') from error
+        raise missing_extra("Jinja2", "report", "A report") from error
     made = Environment(
         autoescape=True,
         loader=FunctionLoader(read_file),
@@ -152,7 +152,7 @@ def make_image(draw: Callable[[Axes], Axes], height: float, alt: str) -> Image:
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError('Reports need matplotlib: pip install "mcce[report]".') from error
+        raise missing_extra("matplotlib", "report", "A report") from error
     uris = {}
     # The same salt and no date: the same pictures have the same bytes.
     with mpl.rc_context({"svg.hashsalt": SALT, "svg.fonttype": "path"}):

@@ -149,15 +149,15 @@ def write_report(
     check_explainer(explainer)
     own = check_result(result).people.index
     options = ReportOptions(
-        Labels.take(labels),
-        constraints,
-        groups,
-        n_answers,
-        max_people,
-        list(own) if names is None else names,
-        title,
-        card,
-        privacy,
+        labels=Labels.take(labels),
+        constraints=constraints,
+        groups=groups,
+        n_answers=n_answers,
+        max_people=max_people,
+        names=list(own) if names is None else names,
+        title=title,
+        card=card,
+        privacy=privacy,
     )
     write_page(explainer, [(np.arange(len(own)), result)], path, options)
 

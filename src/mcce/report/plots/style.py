@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ...counterfactuals import Counterfactuals, consequences_of
-from ...errors import MissingExtraError, ParameterError, SchemaError, shorten
+from ...errors import ParameterError, SchemaError, missing_extra, shorten
 from ...kernels import BoolArray, IntArray
 from ...tables.columns import differ
 from ...tables.frames import read_frame
@@ -100,7 +100,7 @@ def make_axes(given: Axes | None, width: float, height: float) -> tuple[Axes, Th
     try:
         from matplotlib.axes import Axes
     except ImportError as error:
-        raise MissingExtraError('Pictures need matplotlib: pip install "mcce[report]".') from error
+        raise missing_extra("matplotlib", "report", "A picture") from error
     if given is None:
         import matplotlib.pyplot as plt
 
@@ -158,7 +158,7 @@ def explain_marks(axes: Axes, handles: Sequence[Any], *, above: bool = False) ->
         literal(text)
 
 
-def wrap(text: str, width: int = LINE, lines: int = LINES) -> str:
+def wrap(text: str, width: int = LINE) -> str:
     r"""Text on few lines; its beginning and end if that is not enough.
 
     Examples
@@ -167,10 +167,10 @@ def wrap(text: str, width: int = LINE, lines: int = LINES) -> str:
     'critical account or\nother credits…ewhere'
     """
     broken = textwrap.wrap(text, width, break_on_hyphens=False) or [""]
-    if len(broken) <= lines:
+    if len(broken) <= LINES:
         return "\n".join(broken)
-    rest = " ".join(broken[lines - 1 :])
-    return "\n".join([*broken[: lines - 1], short_line(rest, width)])
+    rest = " ".join(broken[LINES - 1 :])
+    return "\n".join([*broken[: LINES - 1], short_line(rest, width)])
 
 
 @dataclass(frozen=True, eq=False)
