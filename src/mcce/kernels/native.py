@@ -269,7 +269,7 @@ class RowTable:
     def __init__(self, width: int) -> None:
         self._table = _native.RowTable(width)
 
-    def place(self, rows: Codes) -> IntArray:
+    def number_rows(self, rows: Codes) -> IntArray:
         """Number of each row, shape (n_rows,); rows never seen before get the next numbers."""
         return self._table.place(np.ascontiguousarray(rows), watch())
 

@@ -102,9 +102,9 @@ def anonymize(
     # A row counts as accepted by its decision alone, whatever margin the search keeps.
     requirements = replace(requirements, decision=fitted.decision)
     answers = EncodedAnswers.read(fitted.schema, result, requirements.computed)
-    rows = _rows_to_widen(fitted.schema, request.names, requirements.computed)
-    meter = PurenessMeter(requirements, answers, rows, fitted.seed)
-    widener = Widener(request.k, request.min_pureness, request.training, answers, rows, meter)
+    places = _places_to_widen(fitted.schema, request.names, requirements.computed)
+    meter = PurenessMeter(requirements, answers, places, fitted.seed)
+    widener = Widener(request.k, request.min_pureness, request.training, answers, places, meter)
     return with_anonymous(result, _tabulate(request, widener, widener.run(), result.to_pandas()))
 
 
@@ -163,7 +163,7 @@ def _check_known(schema: Schema, rows: EncodedRows, names: Sequence[Hashable]) -
             )
 
 
-def _rows_to_widen(
+def _places_to_widen(
     schema: Schema, names: Sequence[Hashable], targets: Sequence[ComputedColumn]
 ) -> list[int]:
     """Places among the mutable features of what is widened, with all that would give it away.
@@ -171,15 +171,15 @@ def _rows_to_widen(
     A column that follows from a quasi-identifier is widened too, and so is what a quasi-identifier
     follows from.
     """
-    rows = {row for row, at in enumerate(schema.mutable) if schema.names[at] in names}
+    places = {place for place, at in enumerate(schema.mutable) if schema.names[at] in names}
     size = 0
-    while size < len(rows):
-        size = len(rows)
+    while size < len(places):
+        size = len(places)
         for target in targets:
-            tied = {target.row, *target.actions.tolist()}
-            if target.row in rows or rows.intersection(target.actions.tolist()):
-                rows |= tied if target.row in rows else {target.row}
-    return sorted(rows)
+            tied = {target.place, *target.actions.tolist()}
+            if target.place in places or places.intersection(target.actions.tolist()):
+                places |= tied if target.place in places else {target.place}
+    return sorted(places)
 
 
 def _tabulate(

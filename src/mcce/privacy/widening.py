@@ -60,13 +60,13 @@ class Widener:
         min_pureness: float,
         training: EncodedRows,
         answers: EncodedAnswers,
-        rows: Sequence[int],
+        places: Sequence[int],
         meter: PurenessMeter,
     ) -> None:
         schema = answers.rows.schema
-        self.answers, self.rows, self.meter = answers, rows, meter
+        self.answers, self.places, self.meter = answers, places, meter
         self._k, self._min_pureness = k, min_pureness
-        self.positions = [int(schema.mutable[row]) for row in rows]
+        self.positions = [int(schema.mutable[place]) for place in places]
         self.features = [schema.features[position] for position in self.positions]
         self.widenings = [Widening(feature) for feature in self.features]
         n_codes = [feature.n_codes for feature in self.features]
@@ -98,7 +98,7 @@ class Widener:
         """Whether a cell of a changed feature holds the person's own value as well."""
         factuals, owner = self.answers.factuals, self.answers.owner[answer]
         own = factuals.descent[self.positions[at], owner]
-        changed = self.answers.changed[self.rows[at], answer]
+        changed = self.answers.changed[self.places[at], answer]
         return bool(changed) and (
             cell.is_whole or cell.run[0] <= own <= cell.run[1] or own in cell.levels
         )
@@ -107,7 +107,7 @@ class Widener:
         """The cells that the person is shown: what does not change stays as it is."""
         found = []
         for at, cell in enumerate(cells):
-            if not self.answers.changed[self.rows[at], one.answer]:
+            if not self.answers.changed[self.places[at], one.answer]:
                 cell = self.widenings[at].start(one.own[at])
             elif not self.features[at].ordered:
                 owner = self.answers.owner[one.answer]
@@ -197,7 +197,7 @@ class Widener:
         """How far a run is from the answer; of a changed value, how near to the person's."""
         position, answers = self.positions[at], self.answers
         middle = (cell.run[0] + cell.run[1]) / 2
-        if answers.changed[self.rows[at], one.answer]:
+        if answers.changed[self.places[at], one.answer]:
             own = int(answers.factuals.descent[position, answers.owner[one.answer]])
             return -abs(middle - own)
         return abs(middle - int(answers.rows.descent[position, one.answer]))
@@ -284,11 +284,11 @@ class PurenessMeter:
     """Measures the pureness of widened answers."""
 
     def __init__(
-        self, requirements: Requirements, answers: EncodedAnswers, rows: Sequence[int], seed: int
+        self, requirements: Requirements, answers: EncodedAnswers, places: Sequence[int], seed: int
     ) -> None:
-        self._requirements, self._answers, self._rows = requirements, answers, rows
-        follow = {target.row for target in requirements.computed}
-        self._drawn = [row for row in rows if row not in follow]
+        self._requirements, self._answers, self._places = requirements, answers, places
+        follow = {target.place for target in requirements.computed}
+        self._drawn = [place for place in places if place not in follow]
         given = requirements.computed, requirements.constraints
         self._variants = AnswerVariants(answers, *given)
         self._keys = person_keys(seed, answers.rows.descent.T)
@@ -327,22 +327,22 @@ class PurenessMeter:
         drawn = draw_keys(self._keys[[answer]], numbers)[0]
         codes = np.repeat(self._answers.codes[:, [answer]], numbers.size, axis=1)
         stride = 1
-        for row, some in zip(self._drawn, choices, strict=True):
+        for place, some in zip(self._drawn, choices, strict=True):
             if n_combinations <= most:
                 chosen = numbers // stride % some.size
                 stride *= some.size
             else:
-                chosen = pick(drawn, row, np.full(numbers.size, some.size))
-            codes[row] = some[chosen]
+                chosen = pick(drawn, place, np.full(numbers.size, some.size))
+            codes[place] = some[chosen]
         return codes
 
     def _choices(self, answer: int, cells: Sequence[Cell]) -> list[Codes]:
         """The values of each cell as codes of variants; the answer's own stays as it is."""
         answers, listed = self._answers, []
-        for row, cell in zip(self._rows, cells, strict=True):
-            if row in self._drawn:
-                position, codes = answers.rows.schema.mutable[row], cell.codes
-                exact, own = answers.rows.exact[position, answer], answers.codes[row, answer]
+        for place, cell in zip(self._places, cells, strict=True):
+            if place in self._drawn:
+                position, codes = answers.rows.schema.mutable[place], cell.codes
+                exact, own = answers.rows.exact[position, answer], answers.codes[place, answer]
                 mine = answers.factuals.exact[position, answers.owner[answer]]
                 others = np.where(codes == mine, OWN, len(answers) + codes)
                 some = np.where(codes == exact, own, others).astype(np.int32)
@@ -356,10 +356,10 @@ class PurenessMeter:
         can_occur = np.ones(of.size, dtype=bool)
         schema = self._answers.rows.schema
         answers = np.array([answer for answer, _ in widened], dtype=np.int64)
-        for at, row in enumerate(self._rows):
-            if row in self._drawn:
+        for at, place in enumerate(self._places):
+            if place in self._drawn:
                 continue
-            position = schema.mutable[row]
+            position = schema.mutable[place]
             feature, column = schema.features[position], rows.frame.iloc[:, position]
             exact, near = feature.encode(column)
             # What training never held is where its nearest value is, unless it is the answer's.

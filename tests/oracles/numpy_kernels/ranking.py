@@ -103,7 +103,7 @@ class RowTable:
         self.width = width
         self._numbers: dict[bytes, int] = {}
 
-    def place(self, rows: Codes) -> IntArray:
+    def number_rows(self, rows: Codes) -> IntArray:
         """Number of each row, shape (n_rows,); rows never seen before get the next numbers."""
         if rows.shape[1] != self.width:
             raise ValueError("the rows have another width than the table")
