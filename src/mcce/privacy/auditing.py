@@ -289,10 +289,10 @@ def _read_real(holdout: FrameLike, reference: FrameLike | None, seed: int) -> _R
     return _Real(ours, theirs, halved=True)
 
 
-def _sample_people(frame: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
-    if len(frame) <= n:
+def _sample_people(frame: pd.DataFrame, n_people: int, seed: int) -> pd.DataFrame:
+    if len(frame) <= n_people:
         return frame
-    return frame.iloc[np.sort(np.random.default_rng([seed, 5]).permutation(len(frame))[:n])]
+    return frame.iloc[np.sort(np.random.default_rng([seed, 5]).permutation(len(frame))[:n_people])]
 
 
 def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:

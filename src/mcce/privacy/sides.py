@@ -81,8 +81,8 @@ def read_sides(
     return Sides(evaluator, rows, codes, counted)
 
 
-def _sample(rows: EncodedRows, n: int, rng: np.random.Generator) -> EncodedRows:
-    return rows if len(rows) == n else rows.take(np.sort(rng.permutation(len(rows))[:n]))
+def _sample(rows: EncodedRows, n_rows: int, rng: np.random.Generator) -> EncodedRows:
+    return rows if len(rows) == n_rows else rows.take(np.sort(rng.permutation(len(rows))[:n_rows]))
 
 
 def _check_sizes(given: Mapping[str, EncodedRows]) -> None:
