@@ -55,9 +55,9 @@ def find_ranges(
     answers = EncodedAnswers.read(schema, result, settings.requirements.computed)
     parts, valid = list[pd.DataFrame](), list[BoolArray]()
     for first, some in in_chunks(answers, rows_at_once(answers), "ranges", verbose):
-        found = ranges_of(settings, Trials(settings.requirements, some))
-        parts.append(tabulate(found, settings.fitted, first))
-        valid.append(found.valid)
+        ranges = ranges_of(settings, Trials(settings.requirements, some))
+        parts.append(tabulate(ranges, settings.fitted, first))
+        valid.append(ranges.valid)
     warn_of_refused(np.concatenate(valid), "have no ranges")
     return join_tables(parts, result)
 
@@ -92,9 +92,9 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
 
     farthest, _ = find_reach(farthest, np.full(place.size, N_FREE), partial(hold, score=False))
     boxed = movable.sum(axis=0)[answer] > 1
-    found, used = find_reach(farthest, ROWS_PER_FEATURE - 1 - ROWS_FOR_BOX * boxed, hold)
+    held, used = find_reach(farthest, ROWS_PER_FEATURE - 1 - ROWS_FOR_BOX * boxed, hold)
     reach, n_tried = np.zeros((2, *movable.shape), np.int64), np.zeros(movable.shape, np.int64)
-    reach[:, place, answer], n_tried[place, answer] = found, used
+    reach[:, place, answer], n_tried[place, answer] = held, used
     return reach, n_tried
 
 
@@ -149,17 +149,17 @@ class FoundRanges:
     boxes: Boxes
 
 
-def tabulate(found: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
+def tabulate(ranges: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
     """One row per counterfactual, numbered in ``answer``, and changed feature."""
-    rows = found.moves.answers.rows
+    rows = ranges.moves.answers.rows
     given = rows.frame.columns.get_indexer(rows.given_columns)
     place_of = {int(position): place for place, position in enumerate(rows.schema.mutable)}
     ordered = [place_of[at] for at in given.tolist() if at in place_of]
-    acted = found.moves.answers.acted
-    in_boxes = _count_in_boxes(found, fitted.plausibility)
+    acted = ranges.moves.answers.acted
+    in_boxes = _count_in_boxes(ranges, fitted.plausibility)
     # The columns are needed even if nothing is changed.
     some = [place for place in ordered if acted[place].any()] or ordered[:1]
-    parts = [_tabulate_feature(found, place, fitted, in_boxes) for place in some]
+    parts = [_tabulate_feature(ranges, place, fitted, in_boxes) for place in some]
     table = pd.concat(parts, ignore_index=True).sort_values("answer", kind="stable")
     return table.assign(answer=table["answer"] + first)
 
@@ -173,14 +173,14 @@ def join_tables(tables: Sequence[pd.DataFrame], result: Counterfactuals[FrameT])
 
 
 def _tabulate_feature(
-    found: FoundRanges, place: int, fitted: Fitted, in_boxes: pd.DataFrame
+    ranges: FoundRanges, place: int, fitted: Fitted, in_boxes: pd.DataFrame
 ) -> pd.DataFrame:
     """The rows of one feature."""
-    moves, answers = found.moves, found.moves.answers
+    moves, answers = ranges.moves, ranges.moves.answers
     feature = fitted.schema.features[fitted.schema.mutable[place]]
     at = np.flatnonzero(answers.acted[place])
-    ranged = (moves.movable[place] & found.valid)[at]
-    reach = found.reach[:, place, at]
+    ranged = (moves.movable[place] & ranges.valid)[at]
+    reach = ranges.reach[:, place, at]
     low_open, high_open = (reach == moves.farthest[:, place, at]) & ranged
     table = pd.DataFrame(
         {
@@ -192,12 +192,12 @@ def _tabulate_feature(
             "high": _cells(moves, place, at, reach[1], where=ranged),
             "low_open": low_open,
             "high_open": high_open,
-            "others": _other_levels(found, place, at),
-            "n_training": _count_training(found, place, at, fitted),
-            "n_tried": found.n_tried[place, at],
+            "others": _other_levels(ranges, place, at),
+            "n_training": _count_training(ranges, place, at, fitted),
+            "n_tried": ranges.n_tried[place, at],
         }
     )
-    return table.assign(**_box_columns(found, place, at, in_boxes))
+    return table.assign(**_box_columns(ranges, place, at, in_boxes))
 
 
 def _cells(
@@ -212,9 +212,9 @@ def _cells(
     return pd.Series(cells, dtype=object)
 
 
-def _other_levels(found: FoundRanges, place: int, at: IntArray) -> pd.Series[Any]:
+def _other_levels(ranges: FoundRanges, place: int, at: IntArray) -> pd.Series[Any]:
     """The other levels of some counterfactuals, a list each."""
-    levels, answers = found.levels, found.moves.answers
+    levels, answers = ranges.levels, ranges.moves.answers
     lists: dict[int, list[Any]] = {int(answer): [] for answer in at}
     here = levels.place == place
     cells = answers.tables[place].iloc[len(answers) + levels.level[here]].astype(object)
@@ -223,29 +223,31 @@ def _other_levels(found: FoundRanges, place: int, at: IntArray) -> pd.Series[Any
     return pd.Series(list(lists.values()), dtype=object)
 
 
-def _count_training(found: FoundRanges, place: int, at: IntArray, fitted: Fitted) -> pd.Series[Any]:
+def _count_training(
+    ranges: FoundRanges, place: int, at: IntArray, fitted: Fitted
+) -> pd.Series[Any]:
     """How many training rows have a value of the range, or one of the levels."""
     if fitted.value_counts is None:
         return pd.Series([pd.NA] * at.size, dtype="Int64")
-    counts, moves = fitted.value_counts[place], found.moves
+    counts, moves = fitted.value_counts[place], ranges.moves
     exact = moves.answers.rows.exact[fitted.schema.mutable[place], at]
     total = np.where(exact >= 0, counts[exact], 0)
-    of = found.levels.place == place
-    others = np.zeros(found.valid.size, dtype=np.int64)
-    np.add.at(others, found.levels.answer[of], counts[found.levels.level[of]])
+    of = ranges.levels.place == place
+    others = np.zeros(ranges.valid.size, dtype=np.int64)
+    np.add.at(others, ranges.levels.answer[of], counts[ranges.levels.level[of]])
     total += others[at]
-    first, last = moves.start[:, place, at] + found.reach[:, place, at] * np.array([[-1], [1]])
+    first, last = moves.start[:, place, at] + ranges.reach[:, place, at] * np.array([[-1], [1]])
     before = np.concatenate([[0], np.cumsum(counts)])
     moved = moves.movable[place, at]
     total[moved] = (before[last + 1] - before[first])[moved]
-    return pd.Series(total, dtype="Int64").where(found.valid[at])
+    return pd.Series(total, dtype="Int64").where(ranges.valid[at])
 
 
 def _box_columns(
-    found: FoundRanges, place: int, at: IntArray, counts: pd.DataFrame
+    ranges: FoundRanges, place: int, at: IntArray, counts: pd.DataFrame
 ) -> dict[str, Any]:
     """What the table says of boxes."""
-    boxes, moves = found.boxes, found.moves
+    boxes, moves = ranges.boxes, ranges.moves
     boxed = moves.movable[place, at] & np.isin(at, boxes.answer)
     sides = np.zeros((2, at.size), dtype=np.int64)
     sides[:, boxed] = boxes.sides[:, place, np.searchsorted(boxes.answer, at[boxed])]
@@ -257,20 +259,20 @@ def _box_columns(
     }
 
 
-def _count_in_boxes(found: FoundRanges, model: PlausibilityModel | None) -> pd.DataFrame:
+def _count_in_boxes(ranges: FoundRanges, model: PlausibilityModel | None) -> pd.DataFrame:
     """Points that were tried in each box and accepted training rows in it, by counterfactual."""
-    boxes = found.boxes
+    boxes = ranges.boxes
     counts = {"box_tried": boxes.n_tried, "box_held": boxes.n_held}
     table = pd.DataFrame(counts, index=boxes.answer, dtype="Int64")
     n_accepted = pd.array([pd.NA] * boxes.answer.size, dtype="Int64")
     if model is not None:
-        n_accepted = pd.array(_count_accepted(found, model), dtype="Int64")
+        n_accepted = pd.array(_count_accepted(ranges, model), dtype="Int64")
     return table.assign(box_share=boxes.share, box_accepted=n_accepted)
 
 
-def _count_accepted(found: FoundRanges, model: PlausibilityModel) -> IntArray:
+def _count_accepted(ranges: FoundRanges, model: PlausibilityModel) -> IntArray:
     """How many accepted training rows are inside each box, whatever their other features."""
-    boxes, moves = found.boxes, found.moves
+    boxes, moves = ranges.boxes, ranges.moves
     codes = model.codes_[moves.answers.rows.schema.mutable]
     counts = np.zeros(boxes.answer.size, dtype=np.int64)
     for number, answer in enumerate(boxes.answer.tolist()):

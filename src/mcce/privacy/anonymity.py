@@ -229,7 +229,7 @@ def _measure(
     excluded: Sequence[Hashable],
 ) -> pd.DataFrame:
     """The measures of widened answers."""
-    found = widener.meter.measure([(one.answer, one.cells) for one in widened], ROWS_TO_MEASURE)
+    pureness = widener.meter.measure([(one.answer, one.cells) for one in widened], ROWS_TO_MEASURE)
     shown = [(one.answer, widener.shown_cells(one, one.cells)) for one in widened]
     of_changes = widener.meter.measure(shown, ROWS_TO_MEASURE)
     measures: dict[str, Any] = {"crowd": np.array([one.crowd for one in widened], dtype=np.int64)}
@@ -239,15 +239,15 @@ def _measure(
     varied = [feature.n_codes > 1 for feature in widener.features]
     losses = [[cell.loss for cell in one.cells] for one in widened]
     loss = np.array(losses, dtype=float).reshape(len(widened), len(varied))[:, varied]
-    share = np.array([one.share for one in found], dtype=float)
+    share = np.array([one.share for one in pureness], dtype=float)
     share_of_changes = np.array([one.share for one in of_changes], dtype=float)
-    n_combinations = np.array([one.n_combinations for one in found], dtype=float)
+    n_combinations = np.array([one.n_combinations for one in pureness], dtype=float)
     measures |= {
         "loss": loss.mean(axis=1) if any(varied) else np.zeros(len(widened)),
         "pureness": share,
         "enumerated": n_combinations <= ROWS_TO_MEASURE,
-        "pureness_error": np.array([one.error for one in found], dtype=float),
-        "n_scored": np.array([one.n_scored for one in found], dtype=np.int64),
+        "pureness_error": np.array([one.error for one in pureness], dtype=float),
+        "n_scored": np.array([one.n_scored for one in pureness], dtype=np.int64),
         "n_combinations": n_combinations,
         "pureness_of_changes": share_of_changes,
         "pure": np.minimum(share, share_of_changes) >= request.min_pureness,

@@ -304,8 +304,8 @@ def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
     schema = getattr(explainer, "schema_", None)
     if not isinstance(schema, Schema):
         # One that is not fitted says so when it explains.
-        given = {name: getattr(explainer, name, None) for name in ("immutable", "kinds")}
-        return Evaluator.fit(training, **given)
+        parameters = {name: getattr(explainer, name, None) for name in ("immutable", "kinds")}
+        return Evaluator.fit(training, **parameters)
     try:
         rows = schema.encode(training)
     except SchemaError as error:

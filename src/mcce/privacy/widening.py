@@ -105,7 +105,7 @@ class Widener:
 
     def shown_cells(self, one: WidenedAnswer, cells: Sequence[Cell]) -> list[Cell]:
         """The cells that the person is shown: what does not change stays as it is."""
-        found = []
+        shown = []
         for at, cell in enumerate(cells):
             if not self.answers.changed[self.places[at], one.answer]:
                 cell = self.widenings[at].start(one.own[at])
@@ -114,8 +114,8 @@ class Widener:
                 mine = self.answers.factuals.exact[self.positions[at], owner]
                 others = tuple(code for code in cell.codes.tolist() if code != mine)
                 cell = replace(cell, run=NO_RUN, levels=others)
-            found.append(cell)
-        return found
+            shown.append(cell)
+        return shown
 
     def _inside(self, cells: Sequence[Cell]) -> list[BoolArray]:
         return [c.inside(f.n_codes) for c, f in zip(cells, self.features, strict=True)]
@@ -159,10 +159,10 @@ class Widener:
                 # The last is as it is now: nothing may become less pure.
                 every = [*enough, one.cells[at]]
                 tried += [(one, [*one.cells[:at], cell, *one.cells[at + 1 :]]) for cell in every]
-        found = list(zip(tried, self._shares(tried), strict=True))
-        now = {one.answer: share for (one, _), share in found}
+        with_shares = list(zip(tried, self._shares(tried), strict=True))
+        now = {one.answer: share for (one, _), share in with_shares}
         # The narrowest comes last, and stays.
-        for (one, cells), share in reversed(found):
+        for (one, cells), share in reversed(with_shares):
             if share >= min(self._min_pureness, now[one.answer]):
                 one.cells, one.crowd = cells, self.count(cells)
 
@@ -170,8 +170,8 @@ class Widener:
         """How pure cells are at least: all of them, and those that the person is shown."""
         cells = [(one.answer, cells) for one, cells in tried]
         cells += [(one.answer, self.shown_cells(one, cells)) for one, cells in tried]
-        found = self.meter.measure(cells, ROWS_TO_CHOOSE)
-        shares = [one.share - one.error if one.n_scored else 0.0 for one in found]
+        measured = self.meter.measure(cells, ROWS_TO_CHOOSE)
+        shares = [one.share - one.error if one.n_scored else 0.0 for one in measured]
         return [min(pair) for pair in zip(shares[: len(tried)], shares[len(tried) :], strict=True)]
 
     def _moves(self, one: WidenedAnswer, level: int) -> list[_Move]:
@@ -295,11 +295,11 @@ class PurenessMeter:
 
     def measure(self, widened: Sequence[Widened], most: int) -> list[Pureness]:
         """The pureness of some widened answers."""
-        found: list[Pureness] = []
+        measured: list[Pureness] = []
         at_once = max(1, ROWS_PER_CALL // most)
         for start in range(0, len(widened), at_once):
-            found += self._measure(widened[start : start + at_once], most)
-        return found
+            measured += self._measure(widened[start : start + at_once], most)
+        return measured
 
     def _measure(self, widened: Sequence[Widened], most: int) -> list[Pureness]:
         choices = [self._choices(*one) for one in widened]

@@ -411,15 +411,15 @@ def _score_best_draws(
     """Have the predictor score the most promising draw of people of whom it scored nothing."""
     visited, candidates = block.visited, block.candidates
     untried = np.isin(person, visited.cells[_scored(block), 0], invert=True)
-    rows = np.flatnonzero(untried & (listing.n_allowed > 0))
-    if not rows.size:
+    row_numbers = np.flatnonzero(untried & (listing.n_allowed > 0))
+    if not row_numbers.size:
         return
-    draw = listing.draw[rows]
-    margin = cache.score[candidates.group[person[rows]][:, None], draw].round(DECIMALS)
-    best = np.lexsort((-margin, ~predicted[rows], ~listed[rows]), axis=-1)[:, 0]
-    draws = draw[np.arange(rows.size), best]
-    codes = candidates.select(person[rows], draws).codes
-    visited.call_predictor(visited.number_rows(person[rows], draws, codes))
+    draw = listing.draw[row_numbers]
+    margin = cache.score[candidates.group[person[row_numbers]][:, None], draw].round(DECIMALS)
+    best = np.lexsort((-margin, ~predicted[row_numbers], ~listed[row_numbers]), axis=-1)[:, 0]
+    draws = draw[np.arange(row_numbers.size), best]
+    codes = candidates.select(person[row_numbers], draws).codes
+    visited.call_predictor(visited.number_rows(person[row_numbers], draws, codes))
 
 
 def _scored(block: SurrogateBlock) -> IntArray:
