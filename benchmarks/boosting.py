@@ -66,7 +66,7 @@ def compare(frame: pd.DataFrame, target: str) -> list[str]:
 
     def ours() -> Seconds:
         table, model, new = BinnedColumns.of(rows), BoostedTrees(), rows.descent[:, held_out]
-        fit, _ = cpu(lambda: model.fit(table, response, inputs=inputs, rows=seen))
+        fit, _ = cpu(lambda: model.fit(table, response, inputs=inputs, row_numbers=seen))
         predict, predicted = cpu(lambda: model.predict(new))
         found["ours"] = r_squared(response[held_out], predicted)
         return {"fit": fit, "predict": predict}

@@ -59,9 +59,9 @@ def _audit(case: Case, search: str, release: str) -> list[str]:
     return [case.name, search, release, str(len(made.frame)), *cells, f"{seconds:.1f}"]
 
 
-def _release(explainer: Any, reference: pd.DataFrame, release: str, n: int) -> Any:
+def _release(explainer: Any, reference: pd.DataFrame, release: str, n_rows: int) -> Any:
     if release == "rows":
-        return release_rows(explainer, reference, n)
+        return release_rows(explainer, reference, n_rows)
     return release_answers(explainer, reference.iloc[:N_PEOPLE])
 
 

@@ -83,7 +83,7 @@ class Checker:
         """A column of the training data."""
         return self.explainer.schema_.features[self.explainer.schema_.names.index(name)]
 
-    def row(self, name: Any) -> int:
+    def place(self, name: Any) -> int:
         """The place of a column among the mutable ones."""
         schema = self.explainer.schema_
         return int(np.searchsorted(schema.mutable, schema.names.index(name)))
@@ -91,12 +91,12 @@ class Checker:
     def hold(self, answer: np.ndarray, cells: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Which rows hold that give some features of answers other training codes."""
         steps = np.zeros((len(self.moves.movable), answer.size), dtype=np.int64)
-        place = np.arange(answer.size)
-        for rows, codes in cells:
-            low, high = self.moves.start[:, rows, answer]
-            moved = rows >= 0
+        item = np.arange(answer.size)
+        for places, codes in cells:
+            low, high = self.moves.start[:, places, answer]
+            moved = places >= 0
             step = np.where(codes < low, codes - low, np.where(codes > high, codes - high, 0))
-            steps[rows[moved], place[moved]] = step[moved]
+            steps[places[moved], item[moved]] = step[moved]
         return self.trials.hold(answer, self.moves.codes(answer, steps))[0]
 
 
@@ -106,25 +106,25 @@ def try_ranges(check: Checker, rng: np.random.Generator, *, distinct: bool) -> f
     if table.empty:
         return np.nan
     answer = check.answer[table.index]
-    rows = np.array([check.row(name) for name in table["feature"]])
+    places = np.array([check.place(name) for name in table["feature"]])
     low, high = np.ceil(check.codes_of(table, "low")), np.floor(check.codes_of(table, "high"))
     drawn = rng.integers(len(table), size=N_POINTS)
     u = rng.random(N_POINTS)
     codes = np.empty(N_POINTS, dtype=np.int64)
-    for place in np.unique(drawn):
-        here = drawn == place
-        n_codes = check.feature(table["feature"].iloc[place]).n_codes
+    for at in np.unique(drawn):
+        here = drawn == at
+        n_codes = check.feature(table["feature"].iloc[at]).n_codes
         counted = check.explainer.fitted_.value_counts
         assert counted is not None  # only files of earlier versions have none
-        weights = np.ones(n_codes) if distinct else counted[rows[place]].astype(float)
-        inside = np.arange(int(low[place]), int(high[place]) + 1)
+        weights = np.ones(n_codes) if distinct else counted[places[at]].astype(float)
+        inside = np.arange(int(low[at]), int(high[at]) + 1)
         if not inside.size:
             codes[here] = -1
             continue
         total = np.cumsum(weights[inside])
         codes[here] = inside[np.searchsorted(total, u[here] * total[-1], side="right")]
     kept = codes >= 0
-    held = check.hold(answer[drawn][kept], [(rows[drawn][kept], codes[kept])])
+    held = check.hold(answer[drawn][kept], [(places[drawn][kept], codes[kept])])
     return float(held.mean())
 
 
@@ -134,23 +134,23 @@ def try_boxes(check: Checker, rng: np.random.Generator) -> dict[str, Any]:
     if table.empty:
         return {"boxes": 0}
     table["answer"] = check.answer[table.index]
-    table["row"] = [check.row(name) for name in table["feature"]]
+    table["place"] = [check.place(name) for name in table["feature"]]
     table["from"] = np.ceil(check.codes_of(table, "box_low"))
     table["to"] = np.floor(check.codes_of(table, "box_high"))
     boxes = [part for _, part in table.groupby("answer", sort=False)]
     labels = pd.DataFrame([part.iloc[0] for part in boxes])
     drawn = rng.integers(len(boxes), size=N_POINTS)
     width = max(len(part) for part in boxes)
-    rows = np.full((len(boxes), width), -1)
+    places = np.full((len(boxes), width), -1)
     first, last = np.zeros((2, len(boxes), width))
     for at, part in enumerate(boxes):
-        rows[at, : len(part)] = part["row"]
+        places[at, : len(part)] = part["place"]
         first[at, : len(part)], last[at, : len(part)] = part["from"], part["to"]
     cells = []
     for column in range(width):
         low, high = first[drawn, column], last[drawn, column]
         code = low + np.floor(rng.random(N_POINTS) * np.maximum(high - low + 1, 0))
-        of = np.where(high >= low, rows[drawn, column], -1)
+        of = np.where(high >= low, places[drawn, column], -1)
         cells.append((of, code.astype(np.int64)))
     held = check.hold(labels["answer"].to_numpy(dtype=np.int64)[drawn], cells)
     n_points = np.bincount(drawn, minlength=len(boxes))

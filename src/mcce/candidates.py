@@ -205,11 +205,12 @@ def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws:
     numbers: list[FloatArray | None] = []
     codes = np.empty((schema.mutable.size, n_people, n_draws), dtype=np.int32)
     own_codes = np.empty((schema.mutable.size, n_people), dtype=np.int32)
-    for row, position in enumerate(schema.mutable):
+    for place, position in enumerate(schema.mutable):
         feature = schema.features[position]
         cells = pd.concat([rows.own(position, people), frame.iloc[:, position]], ignore_index=True)
         learned, coded = Feature.learn_codes(cells, kind=feature.kind, immutable=False)
-        own_codes[row], codes[row] = coded[:n_people], coded[n_people:].reshape(codes[row].shape)
+        own_codes[place] = coded[:n_people]
+        codes[place] = coded[n_people:].reshape(codes[place].shape)
         tables.append(learned.table)
         real = feature.spread > 0
         numbers.append(as_numbers(learned.table, feature.table.dtype) if real else None)
@@ -248,8 +249,8 @@ class SelectedColumns:
         position = schema.names.index(feature)
         found = self._kept("own", feature, key, rows, lambda: read(rows.frame.iloc[:, position]))
         found = found[self.selected.owner]
-        for row in np.flatnonzero(schema.mutable == position).tolist():
-            table, drawn = self.selected.tables[row], self.selected.codes[row]
+        for place in np.flatnonzero(schema.mutable == position).tolist():
+            table, drawn = self.selected.tables[place], self.selected.codes[place]
             values = self._kept("table", feature, key, table, partial(read, table))
             changed = drawn != OWN
             found[changed] = values[drawn[changed]]

@@ -54,25 +54,25 @@ def cases(draw: Any, max_rows: int = 40, max_columns: int = 4) -> Case:
     return Case(table.iloc[:n_train], table.iloc[n_train:], immutable, weights)
 
 
-def _column(kind: str, n: int, chance: np.random.Generator) -> Any:
+def _column(kind: str, n_rows: int, chance: np.random.Generator) -> Any:
     if kind == "small ints":
-        return chance.integers(0, 5, n)
+        return chance.integers(0, 5, n_rows)
     if kind == "floats":
-        return np.round(chance.normal(size=n), 1)
+        return np.round(chance.normal(size=n_rows), 1)
     if kind == "strings":
-        return chance.choice(["a", "b", "c", "d"], n, p=[0.5, 0.3, 0.15, 0.05])
+        return chance.choice(["a", "b", "c", "d"], n_rows, p=[0.5, 0.3, 0.15, 0.05])
     if kind == "booleans":
-        return chance.random(n) < 0.4
+        return chance.random(n_rows) < 0.4
     if kind == "ordered":
         return pd.Categorical(
-            chance.choice(["low", "mid", "high"], n), ["low", "mid", "high"], ordered=True
+            chance.choice(["low", "mid", "high"], n_rows), ["low", "mid", "high"], ordered=True
         )
     if kind == "numbers with gaps":
-        return np.where(chance.random(n) < 0.2, np.nan, chance.integers(0, 9, n))
+        return np.where(chance.random(n_rows) < 0.2, np.nan, chance.integers(0, 9, n_rows))
     return pd.array(
         [
             None if gap else word
-            for gap, word in zip(chance.random(n) < 0.2, "abcd" * n, strict=False)
+            for gap, word in zip(chance.random(n_rows) < 0.2, "abcd" * n_rows, strict=False)
         ],
         dtype="string",
     )

@@ -232,7 +232,7 @@ def test_a_product_and_a_level_are_learned():
     frame, total = bills(3000)
     rows = Schema.learn_rows(frame)
 
-    model = BoostedTrees().fit(BinnedColumns.of(rows), total, rows=np.arange(2000))
+    model = BoostedTrees().fit(BinnedColumns.of(rows), total, row_numbers=np.arange(2000))
 
     missed = total[2000:] - model.predict(rows.descent)[2000:]
     assert 1 - (missed**2).mean() / total[2000:].var() > 0.99
@@ -250,7 +250,7 @@ def test_the_order_of_training_rows_changes_no_bit_and_other_rows_and_inputs_are
 
     model = BoostedTrees(n_trees=10).fit(table, total)
     mixed_model = BoostedTrees(n_trees=10).fit(mixed_table, total[mixed])
-    of_some = BoostedTrees(n_trees=5).fit(table, total, rows=some)
+    of_some = BoostedTrees(n_trees=5).fit(table, total, row_numbers=some)
     of_part = BoostedTrees(n_trees=5).fit(part, total[some])
     of_two = BoostedTrees(n_trees=5).fit(table, total, inputs=inputs)
 

@@ -305,20 +305,20 @@ def test_a_table_that_was_interrupted_has_placed_no_row():
     chance = np.random.default_rng(0)
     table, expected = RowTable(4), numpy_kernels.RowTable(4)
     known = chance.integers(0, 9, (1000, 4), dtype=np.int32)
-    assert np.array_equal(table.place(known), expected.place(known))
+    assert np.array_equal(table.number_rows(known), expected.number_rows(known))
 
     for seconds in [0.0, 1e-4, 1e-3, 2e-3]:
         rows = chance.integers(0, 2**31 - 1, (100_000, 4), dtype=np.int32)
         try:
             with cancellable(seconds):
-                table.place(rows)
+                table.number_rows(rows)
         except ExpiredError:
             rows = rows[:500]
-            table.place(rows)
-        expected.place(rows)
+            table.number_rows(rows)
+        expected.number_rows(rows)
 
-    assert np.array_equal(table.place(known), expected.place(known))
-    assert np.array_equal(table.place(rows[::-1]), expected.place(rows[::-1]))
+    assert np.array_equal(table.number_rows(known), expected.number_rows(known))
+    assert np.array_equal(table.number_rows(rows[::-1]), expected.number_rows(rows[::-1]))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -168,9 +168,9 @@ def test_numbers_of_rows_are_equal_however_they_come(n_rows, width, n_values, se
     compiled, readable = native.RowTable(width), numpy_kernels.RowTable(width)
 
     for part in np.array_split(rows, int(chance.integers(1, 5))):
-        assert np.array_equal(compiled.place(part), readable.place(part))
-    first_seen = native.RowTable(width).place(rows)
-    assert np.array_equal(compiled.place(rows), first_seen)
+        assert np.array_equal(compiled.number_rows(part), readable.number_rows(part))
+    first_seen = native.RowTable(width).number_rows(rows)
+    assert np.array_equal(compiled.number_rows(rows), first_seen)
     assert sorted(set(first_seen.tolist())) == list(range(len(np.unique(rows, axis=0))))
 
 

@@ -234,8 +234,8 @@ class GaussianCopula(BaseEstimator):
         features = FeatureDraws(latents, request)
         codes = np.empty((self.schema_.mutable.size, request.group.size), dtype=np.int32)
         placed = list(enumerate(drawn, self._gaussian.n_given))
-        for row, position in enumerate(self.schema_.mutable.tolist()):
-            codes[row] = features.draw(position, [p for p in placed if p[1].position == position])
+        for place, position in enumerate(self.schema_.mutable.tolist()):
+            codes[place] = features.draw(position, [p for p in placed if p[1].position == position])
         return codes
 
     def _log_likelihood(self, codes: Codes) -> FloatArray:

@@ -248,12 +248,12 @@ class CTGAN(DrawsCells, BaseEstimator):
         noise = normal_noise(request.row_keys, 3 * (len(request.given) + 1), self.n_noise)
         outputs = self.network_.outputs(noise, context)
         codes = np.empty((self.schema_.mutable.size, request.group.size), dtype=np.int32)
-        for row, position in enumerate(self.schema_.mutable.tolist()):
-            units = outputs[:, layout.starts[row] : layout.starts[row + 1]]
+        for place, position in enumerate(self.schema_.mutable.tolist()):
+            units = outputs[:, layout.starts[place] : layout.starts[place + 1]]
             if self.modes_[position].has_place:
-                codes[row] = self._draw_number(request, position, units)
+                codes[place] = self._draw_number(request, position, units)
             else:
-                codes[row] = draw_cells(request, position, self.cells_[position], units)[0]
+                codes[place] = draw_cells(request, position, self.cells_[position], units)[0]
         return codes
 
     def _draw_number(self, request: DrawRequest, position: int, units: FloatArray) -> Codes:

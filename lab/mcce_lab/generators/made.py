@@ -276,12 +276,12 @@ class MADE(DrawsCells, BaseEstimator):
         """Codes of some rows, shape (n_mutable, n_rows)."""
         context = self._inputs(self.cells_, request.inputs, self.schema_)
         steps = Autoregression(self.network_, context[:, request.group])
-        row_of = {position: row for row, position in enumerate(self.schema_.mutable.tolist())}
-        codes = np.empty((len(row_of), request.group.size), dtype=np.int32)
+        place_of = {position: place for place, position in enumerate(self.schema_.mutable.tolist())}
+        codes = np.empty((len(place_of), request.group.size), dtype=np.int32)
         for number, position in enumerate(self._order.tolist()):
             logits = steps.logits(number)
             drawn = draw_cells(request, position, self.cells_[position], logits)
-            codes[row_of[position]] = drawn[0]
+            codes[place_of[position]] = drawn[0]
             steps.put(number, drawn[1])
         return codes
 

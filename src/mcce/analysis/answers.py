@@ -93,18 +93,18 @@ class EncodedAnswers:
                 "Pass a result of this explainer."
             )
         acted = changed[schema.mutable]
-        acted[[column.row for column in computed]] = False
+        acted[[column.place for column in computed]] = False
         return cls(factuals, owner, rows, changed[schema.mutable], acted)
 
     def of(self, some: slice) -> EncodedAnswers:
         """Some of the counterfactuals."""
-        places = np.arange(len(self))[some]
+        numbers = np.arange(len(self))[some]
         return replace(
             self,
-            owner=self.owner[places],
-            rows=self.rows.take(places),
-            changed=self.changed[:, places],
-            acted=self.acted[:, places],
+            owner=self.owner[numbers],
+            rows=self.rows.take(numbers),
+            changed=self.changed[:, numbers],
+            acted=self.acted[:, numbers],
         )
 
     @property
@@ -139,9 +139,9 @@ class AnswerVariants:
         answers = self.answers
         return CandidateRows(answers.factuals, answers.owner, answers.codes, self._tables.tables)
 
-    def place(self, row: int, numbers: FloatArray) -> Codes:
+    def codes_for(self, place: int, numbers: FloatArray) -> Codes:
         """Codes of any numbers of a mutable feature, whether training held them or not."""
-        return self._tables.place(row, numbers)
+        return self._tables.codes_for(place, numbers)
 
     def make(self, answer: IntArray, codes: Codes) -> CandidateRows:
         """Variants of counterfactuals, with what follows from their changes."""

@@ -137,9 +137,9 @@ class _Search:
         self._n_drawn += int(n_points.max(initial=0))
         keys, below = keys[box, number], self.sides[0][:, box]
         steps = np.zeros_like(below)
-        for row in np.flatnonzero(self.sides.any(axis=(0, 2))).tolist():
-            n_values = self.sides[:, row, box].sum(axis=0) + 1
-            steps[row] = pick(keys, int(self._positions[row]), n_values) - below[row]
+        for place in np.flatnonzero(self.sides.any(axis=(0, 2))).tolist():
+            n_values = self.sides[:, place, box].sum(axis=0) + 1
+            steps[place] = pick(keys, int(self._positions[place]), n_values) - below[place]
         new = self._are_new(box, steps)
         return box[new], steps[:, new]
 
@@ -161,12 +161,12 @@ class _Search:
         n_all = 2 ** np.minimum(n_free, MOST_CORNERS) * (n_free > 0)
         most = np.minimum(most, MOST_CORNERS)
         box, number = numbered(np.minimum(n_all, most))
-        place = np.maximum(np.cumsum(free, axis=0) - 1, 0)[:, box]
-        upper = (number >> place) % 2 == 1
+        bit = np.maximum(np.cumsum(free, axis=0) - 1, 0)[:, box]
+        upper = (number >> bit) % 2 == 1
         many = np.flatnonzero((n_all > most)[box])
         keys = draw_keys(self._keys, np.arange(MOST_CORNERS))[box[many], number[many]]
-        for row in np.flatnonzero(free.any(axis=1)).tolist():
-            upper[row, many] = pick(keys, int(self._positions[row]), np.full(many.size, 2)) == 1
+        for place in np.flatnonzero(free.any(axis=1)).tolist():
+            upper[place, many] = pick(keys, int(self._positions[place]), np.full(many.size, 2)) == 1
         return box, upper
 
     def _are_new(self, box: IntArray, steps: IntArray) -> BoolArray:
@@ -188,9 +188,9 @@ class _Search:
             is_upper = (step > 0).astype(np.int64)
             cut = np.take_along_axis(length, is_upper[None], axis=0)[0] - np.abs(step) + 1
             left = np.where(step == 0, -1.0, 1 - cut / (1 + length.sum(axis=0)))
-            row = left.argmax(axis=0)
-            place = np.arange(now.size)
-            self.sides[is_upper[row, place], row, box[now]] = np.abs(step[row, place]) - 1
+            place = left.argmax(axis=0)
+            point = np.arange(now.size)
+            self.sides[is_upper[place, point], place, box[now]] = np.abs(step[place, point]) - 1
 
 
 def _steps_to(sides: IntArray, box: IntArray, upper: BoolArray) -> IntArray:

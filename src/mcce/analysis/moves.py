@@ -49,28 +49,28 @@ class Moves:
         schema = answers.rows.schema
         movable = answers.acted.copy()
         start, farthest = np.zeros((2, 2, *movable.shape), dtype=np.int64)
-        for row, position in enumerate(schema.mutable):
+        for place, position in enumerate(schema.mutable):
             feature = schema.features[position]
             if feature.kind == "categorical":
-                movable[row] = False
+                movable[place] = False
                 continue
             below, missing = _count_below(answers, position, feature)
-            movable[row] &= ~missing
+            movable[place] &= ~missing
             seen = answers.rows.exact[position] >= 0
-            start[:, row] = below, below - ~seen
-            farthest[:, row] = below, len(feature.known) - 1 - start[1, row]
+            start[:, place] = below, below - ~seen
+            farthest[:, place] = below, len(feature.known) - 1 - start[1, place]
         return cls(answers, movable, start, np.where(movable, farthest, 0))
 
     def codes(self, answer: IntArray, steps: IntArray) -> Codes:
         """Variants of counterfactuals as codes; see :meth:`AnswerVariants.make`."""
         answers, schema = self.answers, self.answers.rows.schema
         codes = answers.codes[:, answer]
-        for row in np.flatnonzero(steps.any(axis=1)).tolist():
-            step = steps[row]
-            trained = np.where(step < 0, *self.start[:, row, answer]) + step
-            own = answers.factuals.exact[schema.mutable[row], answers.owner[answer]]
+        for place in np.flatnonzero(steps.any(axis=1)).tolist():
+            step = steps[place]
+            trained = np.where(step < 0, *self.start[:, place, answer]) + step
+            own = answers.factuals.exact[schema.mutable[place], answers.owner[answer]]
             new = np.where(trained == own, OWN, len(answers) + trained)
-            codes[row] = np.where(step == 0, codes[row], new)
+            codes[place] = np.where(step == 0, codes[place], new)
         return codes
 
 

@@ -55,9 +55,9 @@ def find_ranges(
     answers = EncodedAnswers.read(schema, result, settings.requirements.computed)
     parts, valid = list[pd.DataFrame](), list[BoolArray]()
     for first, some in in_chunks(answers, rows_at_once(answers), "ranges", verbose):
-        found = ranges_of(settings, Trials(settings.requirements, some))
-        parts.append(tabulate(found, settings.fitted, first))
-        valid.append(found.valid)
+        ranges = ranges_of(settings, Trials(settings.requirements, some))
+        parts.append(tabulate(ranges, settings.fitted, first))
+        valid.append(ranges.valid)
     warn_of_refused(np.concatenate(valid), "have no ranges")
     return join_tables(parts, result)
 
@@ -82,19 +82,19 @@ def rows_at_once(answers: EncodedAnswers) -> IntArray:
 def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
     """How far each number may move alone, and how many rows of each were scored."""
     movable = moves.movable & trials.valid
-    row, answer = np.nonzero(movable)
-    farthest = moves.farthest[:, row, answer]
+    place, answer = np.nonzero(movable)
+    farthest = moves.farthest[:, place, answer]
 
     def hold(item: IntArray, step: IntArray, *, score: bool = True) -> tuple[BoolArray, BoolArray]:
         steps = np.zeros((len(movable), item.size), dtype=np.int64)
-        steps[row[item], np.arange(item.size)] = step
+        steps[place[item], np.arange(item.size)] = step
         return trials.hold(answer[item], moves.codes(answer[item], steps), score=score)
 
-    farthest, _ = find_reach(farthest, np.full(row.size, N_FREE), partial(hold, score=False))
+    farthest, _ = find_reach(farthest, np.full(place.size, N_FREE), partial(hold, score=False))
     boxed = movable.sum(axis=0)[answer] > 1
-    found, used = find_reach(farthest, ROWS_PER_FEATURE - 1 - ROWS_FOR_BOX * boxed, hold)
+    held, used = find_reach(farthest, ROWS_PER_FEATURE - 1 - ROWS_FOR_BOX * boxed, hold)
     reach, n_tried = np.zeros((2, *movable.shape), np.int64), np.zeros(movable.shape, np.int64)
-    reach[:, row, answer], n_tried[row, answer] = found, used
+    reach[:, place, answer], n_tried[place, answer] = held, used
     return reach, n_tried
 
 
@@ -104,34 +104,34 @@ def _find_levels(
     """The other levels of changed categories that would do, the most frequent first."""
     schema = answers.rows.schema
     listed = [np.zeros((3, 0), dtype=np.int64)]
-    for row, position in enumerate(schema.mutable):
+    for place, position in enumerate(schema.mutable):
         feature = schema.features[position]
         if feature.kind == "numeric":
             continue
         levels = np.arange(len(feature.known))
         if counts is not None:
-            levels = levels[np.argsort(-counts[row][levels], kind="stable")]
-        levels, at = levels[:MOST_LEVELS], np.flatnonzero(answers.acted[row] & trials.valid)
-        pairs = np.stack(np.broadcast_arrays(row, at[:, None], levels)).reshape(3, -1)
+            levels = levels[np.argsort(-counts[place][levels], kind="stable")]
+        levels, at = levels[:MOST_LEVELS], np.flatnonzero(answers.acted[place] & trials.valid)
+        pairs = np.stack(np.broadcast_arrays(place, at[:, None], levels)).reshape(3, -1)
         listed.append(pairs[:, pairs[2] != answers.rows.exact[position, pairs[1]]])
-    row, answer, level = np.concatenate(listed, axis=1)
+    place, answer, level = np.concatenate(listed, axis=1)
     codes = answers.codes[:, answer]
-    own = answers.factuals.exact[schema.mutable[row], answers.owner[answer]]
-    codes[row, np.arange(row.size)] = np.where(level == own, OWN, len(answers) + level)
+    own = answers.factuals.exact[schema.mutable[place], answers.owner[answer]]
+    codes[place, np.arange(place.size)] = np.where(level == own, OWN, len(answers) + level)
     kept = np.flatnonzero(trials.hold(answer, codes, score=False)[0])
-    kept = kept[times_seen_before((row * len(answers) + answer)[kept]) < ROWS_PER_FEATURE - 1]
-    row, answer, level = row[kept], answer[kept], level[kept]
+    kept = kept[times_seen_before((place * len(answers) + answer)[kept]) < ROWS_PER_FEATURE - 1]
+    place, answer, level = place[kept], answer[kept], level[kept]
     held, scored = trials.hold(answer, codes[:, kept])
     n_tried = np.zeros(answers.acted.shape, dtype=np.int64)
-    np.add.at(n_tried, (row[scored], answer[scored]), 1)
-    return OtherLevels(row[held], answer[held], level[held], n_tried)
+    np.add.at(n_tried, (place[scored], answer[scored]), 1)
+    return OtherLevels(place[held], answer[held], level[held], n_tried)
 
 
 @dataclass(frozen=True, eq=False)
 class OtherLevels:
     """Other levels of changed categories that would do."""
 
-    row: IntArray
+    place: IntArray
     answer: IntArray
     level: IntArray
     n_tried: IntArray
@@ -149,17 +149,17 @@ class FoundRanges:
     boxes: Boxes
 
 
-def tabulate(found: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
+def tabulate(ranges: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
     """One row per counterfactual, numbered in ``answer``, and changed feature."""
-    rows = found.moves.answers.rows
+    rows = ranges.moves.answers.rows
     given = rows.frame.columns.get_indexer(rows.given_columns)
-    place = {int(position): row for row, position in enumerate(rows.schema.mutable)}
-    ordered = [place[at] for at in given.tolist() if at in place]
-    acted = found.moves.answers.acted
-    in_boxes = _count_in_boxes(found, fitted.plausibility)
+    place_of = {int(position): place for place, position in enumerate(rows.schema.mutable)}
+    ordered = [place_of[at] for at in given.tolist() if at in place_of]
+    acted = ranges.moves.answers.acted
+    in_boxes = _count_in_boxes(ranges, fitted.plausibility)
     # The columns are needed even if nothing is changed.
-    some = [row for row in ordered if acted[row].any()] or ordered[:1]
-    parts = [_tabulate_feature(found, row, fitted, in_boxes) for row in some]
+    some = [place for place in ordered if acted[place].any()] or ordered[:1]
+    parts = [_tabulate_feature(ranges, place, fitted, in_boxes) for place in some]
     table = pd.concat(parts, ignore_index=True).sort_values("answer", kind="stable")
     return table.assign(answer=table["answer"] + first)
 
@@ -173,110 +173,112 @@ def join_tables(tables: Sequence[pd.DataFrame], result: Counterfactuals[FrameT])
 
 
 def _tabulate_feature(
-    found: FoundRanges, row: int, fitted: Fitted, in_boxes: pd.DataFrame
+    ranges: FoundRanges, place: int, fitted: Fitted, in_boxes: pd.DataFrame
 ) -> pd.DataFrame:
     """The rows of one feature."""
-    moves, answers = found.moves, found.moves.answers
-    feature = fitted.schema.features[fitted.schema.mutable[row]]
-    at = np.flatnonzero(answers.acted[row])
-    ranged = (moves.movable[row] & found.valid)[at]
-    reach = found.reach[:, row, at]
-    low_open, high_open = (reach == moves.farthest[:, row, at]) & ranged
+    moves, answers = ranges.moves, ranges.moves.answers
+    feature = fitted.schema.features[fitted.schema.mutable[place]]
+    at = np.flatnonzero(answers.acted[place])
+    ranged = (moves.movable[place] & ranges.valid)[at]
+    reach = ranges.reach[:, place, at]
+    low_open, high_open = (reach == moves.farthest[:, place, at]) & ranged
     table = pd.DataFrame(
         {
             "answer": at,
             "feature": pd.Series([feature.name] * at.size, dtype=object),
             "kind": pd.Series([feature.kind] * at.size, dtype=object),
-            "value": _cells(moves, row, at, np.zeros(at.size, dtype=np.int64)),
-            "low": _cells(moves, row, at, -reach[0], where=ranged),
-            "high": _cells(moves, row, at, reach[1], where=ranged),
+            "value": _cells(moves, place, at, np.zeros(at.size, dtype=np.int64)),
+            "low": _cells(moves, place, at, -reach[0], where=ranged),
+            "high": _cells(moves, place, at, reach[1], where=ranged),
             "low_open": low_open,
             "high_open": high_open,
-            "others": _other_levels(found, row, at),
-            "n_training": _count_training(found, row, at, fitted),
-            "n_tried": found.n_tried[row, at],
+            "others": _other_levels(ranges, place, at),
+            "n_training": _count_training(ranges, place, at, fitted),
+            "n_tried": ranges.n_tried[place, at],
         }
     )
-    return table.assign(**_box_columns(found, row, at, in_boxes))
+    return table.assign(**_box_columns(ranges, place, at, in_boxes))
 
 
 def _cells(
-    moves: Moves, row: int, at: IntArray, steps: IntArray, where: BoolArray | None = None
+    moves: Moves, place: int, at: IntArray, steps: IntArray, where: BoolArray | None = None
 ) -> pd.Series[Any]:
     """The values that steps from some counterfactuals lead to; None where there are none."""
-    trained = np.where(steps < 0, *moves.start[:, row, at]) + steps
-    places = np.where(steps == 0, at, len(moves.answers) + trained)
-    cells = moves.answers.tables[row].iloc[places].astype(object).to_numpy(dtype=object, copy=True)
+    trained = np.where(steps < 0, *moves.start[:, place, at]) + steps
+    codes = np.where(steps == 0, at, len(moves.answers) + trained)
+    cells = moves.answers.tables[place].iloc[codes].astype(object).to_numpy(dtype=object, copy=True)
     if where is not None:
         cells[~where] = None
     return pd.Series(cells, dtype=object)
 
 
-def _other_levels(found: FoundRanges, row: int, at: IntArray) -> pd.Series[Any]:
+def _other_levels(ranges: FoundRanges, place: int, at: IntArray) -> pd.Series[Any]:
     """The other levels of some counterfactuals, a list each."""
-    levels, answers = found.levels, found.moves.answers
+    levels, answers = ranges.levels, ranges.moves.answers
     lists: dict[int, list[Any]] = {int(answer): [] for answer in at}
-    here = levels.row == row
-    cells = answers.tables[row].iloc[len(answers) + levels.level[here]].astype(object)
+    here = levels.place == place
+    cells = answers.tables[place].iloc[len(answers) + levels.level[here]].astype(object)
     for answer, cell in zip(levels.answer[here].tolist(), cells, strict=True):
         lists[answer].append(cell)
     return pd.Series(list(lists.values()), dtype=object)
 
 
-def _count_training(found: FoundRanges, row: int, at: IntArray, fitted: Fitted) -> pd.Series[Any]:
+def _count_training(
+    ranges: FoundRanges, place: int, at: IntArray, fitted: Fitted
+) -> pd.Series[Any]:
     """How many training rows have a value of the range, or one of the levels."""
     if fitted.value_counts is None:
         return pd.Series([pd.NA] * at.size, dtype="Int64")
-    counts, moves = fitted.value_counts[row], found.moves
-    exact = moves.answers.rows.exact[fitted.schema.mutable[row], at]
+    counts, moves = fitted.value_counts[place], ranges.moves
+    exact = moves.answers.rows.exact[fitted.schema.mutable[place], at]
     total = np.where(exact >= 0, counts[exact], 0)
-    of = found.levels.row == row
-    others = np.zeros(found.valid.size, dtype=np.int64)
-    np.add.at(others, found.levels.answer[of], counts[found.levels.level[of]])
+    of = ranges.levels.place == place
+    others = np.zeros(ranges.valid.size, dtype=np.int64)
+    np.add.at(others, ranges.levels.answer[of], counts[ranges.levels.level[of]])
     total += others[at]
-    first, last = moves.start[:, row, at] + found.reach[:, row, at] * np.array([[-1], [1]])
+    first, last = moves.start[:, place, at] + ranges.reach[:, place, at] * np.array([[-1], [1]])
     before = np.concatenate([[0], np.cumsum(counts)])
-    moved = moves.movable[row, at]
+    moved = moves.movable[place, at]
     total[moved] = (before[last + 1] - before[first])[moved]
-    return pd.Series(total, dtype="Int64").where(found.valid[at])
+    return pd.Series(total, dtype="Int64").where(ranges.valid[at])
 
 
 def _box_columns(
-    found: FoundRanges, row: int, at: IntArray, counts: pd.DataFrame
+    ranges: FoundRanges, place: int, at: IntArray, counts: pd.DataFrame
 ) -> dict[str, Any]:
     """What the table says of boxes."""
-    boxes, moves = found.boxes, found.moves
-    boxed = moves.movable[row, at] & np.isin(at, boxes.answer)
+    boxes, moves = ranges.boxes, ranges.moves
+    boxed = moves.movable[place, at] & np.isin(at, boxes.answer)
     sides = np.zeros((2, at.size), dtype=np.int64)
-    sides[:, boxed] = boxes.sides[:, row, np.searchsorted(boxes.answer, at[boxed])]
+    sides[:, boxed] = boxes.sides[:, place, np.searchsorted(boxes.answer, at[boxed])]
     of_each = counts.reindex(at).reset_index(drop=True)
     return {
-        "box_low": _cells(moves, row, at, -sides[0], where=boxed),
-        "box_high": _cells(moves, row, at, sides[1], where=boxed),
+        "box_low": _cells(moves, place, at, -sides[0], where=boxed),
+        "box_high": _cells(moves, place, at, sides[1], where=boxed),
         **{str(name): column.where(boxed) for name, column in of_each.items()},
     }
 
 
-def _count_in_boxes(found: FoundRanges, model: PlausibilityModel | None) -> pd.DataFrame:
+def _count_in_boxes(ranges: FoundRanges, model: PlausibilityModel | None) -> pd.DataFrame:
     """Points that were tried in each box and accepted training rows in it, by counterfactual."""
-    boxes = found.boxes
+    boxes = ranges.boxes
     counts = {"box_tried": boxes.n_tried, "box_held": boxes.n_held}
     table = pd.DataFrame(counts, index=boxes.answer, dtype="Int64")
     n_accepted = pd.array([pd.NA] * boxes.answer.size, dtype="Int64")
     if model is not None:
-        n_accepted = pd.array(_count_accepted(found, model), dtype="Int64")
+        n_accepted = pd.array(_count_accepted(ranges, model), dtype="Int64")
     return table.assign(box_share=boxes.share, box_accepted=n_accepted)
 
 
-def _count_accepted(found: FoundRanges, model: PlausibilityModel) -> IntArray:
+def _count_accepted(ranges: FoundRanges, model: PlausibilityModel) -> IntArray:
     """How many accepted training rows are inside each box, whatever their other features."""
-    boxes, moves = found.boxes, found.moves
+    boxes, moves = ranges.boxes, ranges.moves
     codes = model.codes_[moves.answers.rows.schema.mutable]
     counts = np.zeros(boxes.answer.size, dtype=np.int64)
     for number, answer in enumerate(boxes.answer.tolist()):
-        rows = np.flatnonzero(moves.movable[:, answer])
-        low = moves.start[0, rows, answer] - boxes.sides[0, rows, number]
-        high = moves.start[1, rows, answer] + boxes.sides[1, rows, number]
-        inside = (low[:, None] <= codes[rows]) & (codes[rows] <= high[:, None])
+        places = np.flatnonzero(moves.movable[:, answer])
+        low = moves.start[0, places, answer] - boxes.sides[0, places, number]
+        high = moves.start[1, places, answer] + boxes.sides[1, places, number]
+        inside = (low[:, None] <= codes[places]) & (codes[places] <= high[:, None])
         counts[number] = inside.all(axis=0).sum()
     return counts

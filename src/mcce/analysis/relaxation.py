@@ -79,19 +79,19 @@ def relaxations(
     def with_mutable(position: int, refit: Refit) -> SearchOutcome:
         freer = refit(position)
         bound = Constraints.bind(constraints.listed, freer.schema)
-        found = run(freer, settings, bound, freer.schema.encode(X), people)
+        relaxed = run(freer, settings, bound, freer.schema.encode(X), people)
         # Only an answer that changes the feature shows that it was in the way.
         place = int(np.searchsorted(freer.schema.mutable, position))
-        changes_it = found.answers.rows.codes[place] != OWN
-        return replace(found, answers=found.answers.take(changes_it))
+        changes_it = relaxed.answers.rows.codes[place] != OWN
+        return replace(relaxed, answers=relaxed.answers.take(changes_it))
 
     tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = []
     for lift in lift_each(settings.search, constraints):
         how = replace(settings, search=lift.search)
         # With another margin, other rows are valid.
         known = None if how.search.margin != settings.search.margin else remembered
-        given = fitted, how, lift.constraints, factuals, people
-        tried.append((lift.name, lift.kind, partial(run, *given, remembered=known)))
+        lifted = partial(run, fitted, how, lift.constraints, factuals, people, remembered=known)
+        tried.append((lift.name, lift.kind, lifted))
     tried.sort(key=lambda one: one[1] == "bound")
     if refit is not None:
         names = fitted.schema.names

@@ -96,8 +96,8 @@ def _moves(settings: RobustnessSettings, answers: EncodedAnswers) -> tuple[IntAr
     mutable = answers.rows.schema.mutable
     own = answers.rows.exact[mutable]
     n_all, strides = np.ones(len(answers), dtype=np.int64), np.ones_like(count)
-    for row, options in enumerate(np.maximum(count, 1)):
-        strides[row] = n_all
+    for place, options in enumerate(np.maximum(count, 1)):
+        strides[place] = n_all
         n_all = np.minimum(n_all * options, settings.n_perturbations + 1)
     n_tried = np.where(count.any(axis=0), np.minimum(n_all, settings.n_perturbations), 0)
     answer, number = numbered(n_tried)
@@ -107,13 +107,13 @@ def _moves(settings: RobustnessSettings, answers: EncodedAnswers) -> tuple[IntAr
     keys = draw_keys(keys, np.arange(settings.n_perturbations)).ravel()
 
     codes = answers.codes[:, answer]
-    for row in np.flatnonzero(count.any(axis=1)).tolist():
-        options = count[row, answer]
-        choice = number // strides[row, answer] % np.maximum(options, 1)
-        choice[at_random] = pick(keys, int(mutable[row]), options[at_random])
-        code, stay = first[row, answer] + choice, own[row, answer]
+    for place in np.flatnonzero(count.any(axis=1)).tolist():
+        options = count[place, answer]
+        choice = number // strides[place, answer] % np.maximum(options, 1)
+        choice[at_random] = pick(keys, int(mutable[place]), options[at_random])
+        code, stay = first[place, answer] + choice, own[place, answer]
         code += (stay >= 0) & (code >= stay)  # any value but its own
-        codes[row] = np.where(options > 0, len(answers) + code, codes[row])
+        codes[place] = np.where(options > 0, len(answers) + code, codes[place])
     return answer, codes
 
 
@@ -125,7 +125,7 @@ def _neighbours(answers: EncodedAnswers, scale: float) -> tuple[IntArray, IntArr
     """
     schema = answers.rows.schema
     first, count = np.zeros((2, *answers.changed.shape), dtype=np.int64)
-    for row, position in enumerate(schema.mutable):
+    for place, position in enumerate(schema.mutable):
         feature, own = schema.features[position], answers.rows.exact[position]
         values = answers.rows.numbers(position)
         if feature.numbers is None or values is None or feature.spread == 0:
@@ -135,9 +135,9 @@ def _neighbours(answers: EncodedAnswers, scale: float) -> tuple[IntArray, IntArr
         known = feature.numbers[: len(feature.known)]
         with np.errstate(over="ignore"):
             low, high = values - scale * feature.spread, values + scale * feature.spread
-        first[row] = np.searchsorted(known, low, side="left")
-        n_near = np.searchsorted(known, high, side="right") - first[row] - (own >= 0)
-        count[row] = np.where(answers.acted[row] & ~np.isnan(values), n_near, 0)
+        first[place] = np.searchsorted(known, low, side="left")
+        n_near = np.searchsorted(known, high, side="right") - first[place] - (own >= 0)
+        count[place] = np.where(answers.acted[place] & ~np.isnan(values), n_near, 0)
     return first, count
 
 

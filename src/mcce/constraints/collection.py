@@ -125,12 +125,12 @@ class Constraints:
         whole = [one for one in self.listed if isinstance(one, Frozen) and one.where is None]
         return {name for constraint in whole for name in constraint.features}
 
-    def mutable_positions(self, constraint: MaxChanges | Together) -> list[int]:
-        """Positions of a constraint's features among the mutable ones; all if it names none."""
+    def mutable_places(self, constraint: MaxChanges | Together) -> list[int]:
+        """Places of a constraint's features among the mutable ones; all if it names none."""
         if not constraint.features:
             return list(range(self.schema.mutable.size))
-        among = {int(position): row for row, position in enumerate(self.schema.mutable)}
-        return [among[self._position[name]] for name in constraint.features]
+        place_of = {int(position): place for place, position in enumerate(self.schema.mutable)}
+        return [place_of[self._position[name]] for name in constraint.features]
 
     def broken(
         self, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame

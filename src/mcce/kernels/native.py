@@ -175,11 +175,13 @@ def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -
     return BoostedNodes(*_native.boost(*arguments))
 
 
-def predict_units(ensemble: Ensemble, codes: Codes, rows: IntArray | None = None) -> IntArray:
-    """Sum of all trees for each row, or for those at ``rows``; codes are (n_columns, n_rows)."""
-    if rows is None:
-        rows = np.arange(codes.shape[1])
-    return ensemble.bound.predict(np.ascontiguousarray(codes), rows, watch())
+def predict_units(
+    ensemble: Ensemble, codes: Codes, row_numbers: IntArray | None = None
+) -> IntArray:
+    """Sum of all trees for each row, or for some of them; codes are (n_columns, n_rows)."""
+    if row_numbers is None:
+        row_numbers = np.arange(codes.shape[1])
+    return ensemble.bound.predict(np.ascontiguousarray(codes), row_numbers, watch())
 
 
 def sample(
@@ -269,14 +271,14 @@ class RowTable:
     def __init__(self, width: int) -> None:
         self._table = _native.RowTable(width)
 
-    def place(self, rows: Codes) -> IntArray:
+    def number_rows(self, rows: Codes) -> IntArray:
         """Number of each row, shape (n_rows,); rows never seen before get the next numbers."""
         return self._table.place(np.ascontiguousarray(rows), watch())
 
 
 def weigh_errors(
     cells: Codes,
-    rows: IntArray,
+    row_numbers: IntArray,
     between: tuple[IntArray, IntArray],
     known: IntArray,
     error: FloatArray,
@@ -284,7 +286,7 @@ def weigh_errors(
 ) -> tuple[FloatArray, FloatArray]:
     """Weighted errors: one counts half as much for each cell in which the rows differ."""
     return _native.weigh_errors(
-        np.ascontiguousarray(cells), rows, *between, known, error, *sums, watch()
+        np.ascontiguousarray(cells), row_numbers, *between, known, error, *sums, watch()
     )
 
 

@@ -143,7 +143,7 @@ def times_seen_before(classes: IntArray | Codes) -> IntArray:
 class NodeRows:
     """The rows of a node that is still to be split, its depth, and its random key."""
 
-    rows: IntArray
+    row_numbers: IntArray
     depth: int
     key: WordArray
 
@@ -161,25 +161,25 @@ class Split:
 
 def grow_with(
     find_split: Callable[[NodeRows], Split | None],
-    rows: IntArray,
+    row_numbers: IntArray,
     response_codes: Codes,
     growth: Growth,
 ) -> Trees:
     """Tree whose splits a function chooses, as a struct of one."""
     draft = TreeDraft()
-    waiting = [NodeRows(rows, 0, np.array([growth.key], dtype=np.uint64))]
+    waiting = [NodeRows(row_numbers, 0, np.array([growth.key], dtype=np.uint64))]
     while waiting:
         node = waiting.pop()
         split = find_split(node)
         if split is None:
-            draft.add_leaf(np.sort(response_codes[node.rows]))
+            draft.add_leaf(np.sort(response_codes[node.row_numbers]))
             continue
         draft.add_split(split.column, split.cut, split.left_levels)
-        left, right = node.rows[split.goes_left], node.rows[~split.goes_left]
+        left, right = node.row_numbers[split.goes_left], node.row_numbers[~split.goes_left]
         if split.column == growth.decision_column and not growth.grow_undesired:
             left = left[:0]
-        for rows, word in ((right, RIGHT_KEY), (left, LEFT_KEY)):
-            waiting.append(NodeRows(rows, node.depth + 1, absorb(node.key, word)))
+        for row_numbers, word in ((right, RIGHT_KEY), (left, LEFT_KEY)):
+            waiting.append(NodeRows(row_numbers, node.depth + 1, absorb(node.key, word)))
     return draft.finish()
 
 

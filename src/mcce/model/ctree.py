@@ -169,18 +169,19 @@ class _Splits:
     def find(self, node: NodeRows) -> Split | None:
         """The split of a node, None where nothing is significant or can be cut."""
         check_cancellation()
-        rows, growth = node.rows, self.task.growth
+        row_numbers, growth = node.row_numbers, self.task.growth
         too_deep = growth.max_depth is not None and node.depth >= growth.max_depth
-        if rows.size < max(growth.min_samples_split, 2 * growth.min_samples_leaf) or too_deep:
+        least = max(growth.min_samples_split, 2 * growth.min_samples_leaf)
+        if row_numbers.size < least or too_deep:
             return None
-        tests = dependences(self.scored, self.task.inputs, rows, self.task.position)
+        tests = dependences(self.scored, self.task.inputs, row_numbers, self.task.position)
         for test in tests[:TRIES]:
             if not is_significant(test.log_p, self.task.inputs.size, self.min_criterion):
                 return None
-            codes = self.scored.codes[test.column][rows]
+            codes = self.scored.codes[test.column][row_numbers]
             cut = best_cut(
                 codes,
-                self._target(rows),
+                self._target(row_numbers),
                 ordered=bool(self.task.columns.ordered[test.column]),
                 min_samples_leaf=growth.min_samples_leaf,
             )
@@ -188,11 +189,11 @@ class _Splits:
                 return _split_at(self.task.columns, test.column, codes, cut)
         return None
 
-    def _target(self, rows: IntArray) -> Target:
+    def _target(self, row_numbers: IntArray) -> Target:
         position = self.task.position
         if self.scored.by_score[position]:
-            return Target(scores=self.scored.scores[position][rows])
-        _, classes = np.unique(self.scored.codes[position][rows], return_inverse=True)
+            return Target(scores=self.scored.scores[position][row_numbers])
+        _, classes = np.unique(self.scored.codes[position][row_numbers], return_inverse=True)
         return Target(classes=classes.ravel())
 
 
@@ -266,69 +267,71 @@ class Dependence:
 
 
 def dependences(
-    columns: Scored, inputs: IntArray, rows: IntArray, response: int
+    columns: Scored, inputs: IntArray, row_numbers: IntArray, response: int
 ) -> list[Dependence]:
     """The test of each input that varies in a node, the most significant first."""
-    codes = columns.codes[np.append(inputs, response)[:, None], rows]
+    codes = columns.codes[np.append(inputs, response)[:, None], row_numbers]
     varies = (codes != codes[:, :1]).any(axis=1)
     varying = inputs[varies[:-1]]
     if not varying.size or not varies[-1]:
         return []
     by_score = columns.by_score[varying]
     found = [
-        *_test_scores(columns, varying[by_score], rows, response),
-        *_test_levels(columns, varying[~by_score], rows, response),
+        *_test_scores(columns, varying[by_score], row_numbers, response),
+        *_test_levels(columns, varying[~by_score], row_numbers, response),
     ]
     return sorted(found, key=lambda each: each.order)
 
 
 def _test_scores(
-    columns: Scored, inputs: IntArray, rows: IntArray, response: int
+    columns: Scored, inputs: IntArray, row_numbers: IntArray, response: int
 ) -> list[Dependence]:
     """Inputs with scores, against a number or levels."""
     if not inputs.size:
         return []
-    centred = columns.scores[inputs[:, None], rows]
+    centred = columns.scores[inputs[:, None], row_numbers]
     centred -= centred.mean(axis=1, keepdims=True)
     squares = np.einsum("ij,ij->i", centred, centred)
     if columns.by_score[response]:
-        own = columns.scores[response][rows]
+        own = columns.scores[response][row_numbers]
         own = own - own.mean()
         products = np.einsum("ij,j->i", centred, own)
         shares, freedom = products * products / (squares * (own * own).sum()), 1
     else:
-        groups, sizes = _groups(columns.codes[response][rows], int(columns.n_codes[response]))
+        groups, sizes = _groups(
+            columns.codes[response][row_numbers], int(columns.n_codes[response])
+        )
         sums = np.array([np.bincount(groups, weights=own, minlength=sizes.size) for own in centred])
         shares, freedom = (sums * sums / sizes).sum(axis=1) / squares, sizes.size - 1
     return [
-        _dependence(int(at), (rows.size - 1) * float(share), freedom)
+        _dependence(int(at), (row_numbers.size - 1) * float(share), freedom)
         for at, share in zip(inputs, np.minimum(shares, 1.0), strict=True)
     ]
 
 
 def _test_levels(
-    columns: Scored, inputs: IntArray, rows: IntArray, response: int
+    columns: Scored, inputs: IntArray, row_numbers: IntArray, response: int
 ) -> list[Dependence]:
     """Categorical inputs, against a number or levels."""
     if not inputs.size:
         return []
-    found, n = [], rows.size
+    found, n_rows = [], row_numbers.size
     if columns.by_score[response]:
-        own = columns.scores[response][rows]
+        own = columns.scores[response][row_numbers]
         own = own - own.mean()
         squares = float((own * own).sum())
         for at in inputs:
-            groups, sizes = _groups(columns.codes[at][rows], int(columns.n_codes[at]))
+            groups, sizes = _groups(columns.codes[at][row_numbers], int(columns.n_codes[at]))
             sums = np.bincount(groups, weights=own, minlength=sizes.size)
             share = min(float((sums * sums / sizes).sum()) / squares, 1.0)
-            found.append(_dependence(int(at), (n - 1) * share, sizes.size - 1))
+            found.append(_dependence(int(at), (n_rows - 1) * share, sizes.size - 1))
         return found
-    classes, totals = _groups(columns.codes[response][rows], int(columns.n_codes[response]))
+    classes, totals = _groups(columns.codes[response][row_numbers], int(columns.n_codes[response]))
     for at in inputs:
-        groups, sizes = _groups(columns.codes[at][rows], int(columns.n_codes[at]))
+        groups, sizes = _groups(columns.codes[at][row_numbers], int(columns.n_codes[at]))
         phi_squared = max(_sum_of_shares(groups, sizes, classes, totals) - 1.0, 0.0)
         freedom = (sizes.size - 1) * (totals.size - 1)
-        found.append(_dependence(int(at), (n - 1) * phi_squared, freedom))
+        found.append(_dependence(int(at), (n_rows - 1) * phi_squared, freedom))
     return found
 
 
@@ -385,14 +388,15 @@ class Target:
 
     def statistics(self, order: IntArray, n_left: IntArray) -> FloatArray:
         """Statistic of the division after each of some places in an order of the rows."""
-        n = order.size
-        left, right = n_left.astype(np.float64), (n - n_left).astype(np.float64)
+        n_rows = order.size
+        left, right = n_left.astype(np.float64), (n_rows - n_left).astype(np.float64)
         if self.scores is not None:
             own = self.scores - self.scores.mean()
             sums = np.cumsum(own[order])[n_left - 1]
-            between = sums * sums * (n / (left * right))
-            return (n - 1) * between / (own * own).sum()
-        return (n - 1) * n / (left * right) * (self._shares(order)[n_left - 1] - left * left / n)
+            between = sums * sums * (n_rows / (left * right))
+            return (n_rows - 1) * between / (own * own).sum()
+        scale = (n_rows - 1) * n_rows / (left * right)
+        return scale * (self._shares(order)[n_left - 1] - left * left / n_rows)
 
     def _shares(self, order: IntArray) -> FloatArray:
         """Sum over classes of count^2 / total, of the rows up to each place in an order."""
@@ -481,15 +485,15 @@ def _of_tables(left: IntArray, totals: IntArray, least: int) -> FloatArray:
     return _of_shares(shares, left.sum(axis=1), int(totals.sum()), least)
 
 
-def _of_shares(shares: FloatArray, n_left: IntArray, n: int, least: int) -> FloatArray:
+def _of_shares(shares: FloatArray, n_left: IntArray, n_rows: int, least: int) -> FloatArray:
     """Statistics of divisions by their sums of count^2 / total on the left, and rows there.
 
     Minus infinity where too few rows go one way.
     """
-    left, right = n_left.astype(np.float64), (n - n_left).astype(np.float64)
-    inside = (n_left >= max(least, 1)) & (n - n_left >= max(least, 1))
+    left, right = n_left.astype(np.float64), (n_rows - n_left).astype(np.float64)
+    inside = (n_left >= max(least, 1)) & (n_rows - n_left >= max(least, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        statistics = (n - 1) * n / (left * right) * (shares - left * left / n)
+        statistics = (n_rows - 1) * n_rows / (left * right) * (shares - left * left / n_rows)
     return np.where(inside, statistics, -np.inf)
 
 

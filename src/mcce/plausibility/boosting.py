@@ -2,10 +2,10 @@
 
 Beyond the paper. Bin the columns once per table, then fit any number of models on it::
 
-    table = BinnedColumns.of(rows)                          # rows: EncodedRows of training
-    inputs = screen(table, response, candidates, rows=some) # the columns worth using, at most 16
-    model = BoostedTrees().fit(table, response, inputs=inputs, rows=some)
-    model.predict(other.descent)                            # (n_rows,), in units of the response
+    table = BinnedColumns.of(rows)  # rows: EncodedRows of training
+    inputs = screen(table, response, candidates, row_numbers=some)  # at most 16 useful columns
+    model = BoostedTrees().fit(table, response, inputs=inputs, row_numbers=some)
+    model.predict(other.descent)  # (n_rows,), in units of the response
 
 Bins: the codes of a number or an ordered category are cut into bins of about equally many rows; a
 code of many rows has a bin of its own, and so has missing, after all others. Frequent levels
@@ -190,22 +190,22 @@ class BoostedTrees(BaseEstimator):
         response: FloatArray,
         *,
         inputs: IntArray | None = None,
-        rows: IntArray | None = None,
+        row_numbers: IntArray | None = None,
     ) -> Self:
         """Grow the trees."""
         if inputs is None:
             inputs = np.arange(len(table.tables))
-        own = response if rows is None else response[rows]
+        own = response if row_numbers is None else response[row_numbers]
         if not own.size or not np.isfinite(own).all():
             raise ValueError(
                 "the response must be finite numbers of at least one row. "
-                "Leave out the others with rows=."
+                "Leave out the others with row_numbers=."
             )
         self.low_, self.high_ = float(own.min()), float(own.max())
         units, self.exponent_ = as_units(own)
         self.base_ = int(units.sum() // units.size)
         units -= self.base_
-        places, bins = place_bins(table, inputs, rows, units)
+        places, bins = place_bins(table, inputs, row_numbers, units)
         n_bins = np.ascontiguousarray(table.n_bins[inputs])
         boosting = Boosting(self.n_trees, self.max_leaves, self.min_samples_leaf, self.shrinkage)
         own_bins = [
@@ -226,20 +226,21 @@ class BoostedTrees(BaseEstimator):
 
 def predict_each(models: Sequence[BoostedTrees], codes: Codes) -> FloatArray:
     """Predict the responses of several models, shape (n_models, n_rows)."""
-    rows = np.arange(codes.shape[1])
-    return predict_some(models, codes, [rows] * len(models)).reshape(len(models), rows.size)
+    row_numbers = np.arange(codes.shape[1])
+    predicted = predict_some(models, codes, [row_numbers] * len(models))
+    return predicted.reshape(len(models), row_numbers.size)
 
 
 def predict_some(
-    models: Sequence[BoostedTrees], codes: Codes, rows: Sequence[IntArray]
+    models: Sequence[BoostedTrees], codes: Codes, row_numbers: Sequence[IntArray]
 ) -> FloatArray:
     """Predict the responses of several models to some rows each."""
     codes = np.ascontiguousarray(codes)
     units = [
         predict_units(model.ensemble_, codes, some) + model.base_
-        for model, some in zip(models, rows, strict=True)
+        for model, some in zip(models, row_numbers, strict=True)
     ]
-    which = np.repeat(np.arange(len(models)), [some.size for some in rows])
+    which = np.repeat(np.arange(len(models)), [some.size for some in row_numbers])
     low, high = (np.array([getattr(m, k) for m in models])[which] for k in ("low_", "high_"))
     exponent = np.array([model.exponent_ for model in models], dtype=np.int32)[which]
     with np.errstate(over="ignore"):
@@ -253,7 +254,7 @@ def screen(
     response: FloatArray,
     candidates: IntArray,
     *,
-    rows: IntArray | None = None,
+    row_numbers: IntArray | None = None,
     most: int = 16,
 ) -> IntArray:
     """The columns that a model of a response should use.
@@ -273,7 +274,9 @@ def screen(
     """
     if candidates.size <= most:
         return candidates
-    chosen = _subsample(table, response, np.arange(response.size) if rows is None else rows)
+    if row_numbers is None:
+        row_numbers = np.arange(response.size)
+    chosen = _subsample(table, response, row_numbers)
     if not chosen.size:
         return candidates[:most]
     units, _ = as_units(response[chosen])
@@ -335,12 +338,12 @@ def as_units(values: FloatArray) -> tuple[IntArray, int]:
 
 
 def place_bins(
-    table: BinnedColumns, inputs: IntArray, rows: IntArray | None, units: IntArray
+    table: BinnedColumns, inputs: IntArray, row_numbers: IntArray | None, units: IntArray
 ) -> tuple[list[ByteArray], ByteArray]:
     """Place of each bin of each input, ordered by mean response, and the places of all rows."""
     places, bins = [], np.empty((inputs.size, units.size), dtype=np.uint8)
     for at, column in enumerate(inputs):
-        own = table.bins[column] if rows is None else table.bins[column][rows]
+        own = table.bins[column] if row_numbers is None else table.bins[column][row_numbers]
         place = np.arange(table.n_bins[column], dtype=np.uint8)
         if not table.ordered[column]:
             place[_by_mean(own, units, place.size)] = np.arange(place.size)
@@ -357,10 +360,10 @@ def _by_mean(bins: ByteArray, units: IntArray, n_bins: int) -> IntArray:
     return np.argsort(sums / np.maximum(counts, 1), kind="stable")
 
 
-def _subsample(table: BinnedColumns, response: FloatArray, rows: IntArray) -> IntArray:
+def _subsample(table: BinnedColumns, response: FloatArray, row_numbers: IntArray) -> IntArray:
     """At most 2,000 of the rows, evenly from those sorted by their codes, then response."""
-    step = max(-(-rows.size // MAX_ROWS), 1)
-    return rows[np.lexsort((response[rows], table.rank[rows]))[::step]]
+    step = max(-(-row_numbers.size // MAX_ROWS), 1)
+    return row_numbers[np.lexsort((response[row_numbers], table.rank[row_numbers]))[::step]]
 
 
 def _bin_ordered(counts: IntArray, has_missing: bool, max_bins: int) -> ByteArray:

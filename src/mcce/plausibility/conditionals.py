@@ -49,28 +49,28 @@ class Conditional:
         table: BinnedColumns,
         numbers: FloatArray,
         position: int,
-        rows: IntArray,
+        row_numbers: IntArray,
         others: IntArray,
         n_inputs: int,
     ) -> Conditional:
-        """Learn from the rows of a table at some places, given the feature's numbers of all.
+        """Learn from some rows of a table, given the feature's numbers in all.
 
         A small model chooses at most ``n_inputs`` of the ``others`` to predict it from.
         """
         there, missing = np.isfinite(numbers), None
-        if 0 < there[rows].sum() < rows.size:
-            inputs = screen(table, 1.0 * ~there, others, rows=rows, most=n_inputs)
-            missing = _small().fit(table, 1.0 * ~there, inputs=inputs, rows=rows)
-        present = rows[there[rows]]
+        if 0 < there[row_numbers].sum() < row_numbers.size:
+            inputs = screen(table, 1.0 * ~there, others, row_numbers=row_numbers, most=n_inputs)
+            missing = _small().fit(table, 1.0 * ~there, inputs=inputs, row_numbers=row_numbers)
+        present = row_numbers[there[row_numbers]]
         values = np.unique(numbers[present])
         if values.size < 2:
             return cls(position, missing=missing)
         centre = float(np.sort(numbers[present])[present.size // 2])
         scaled = _scale(numbers, centre)
-        inputs = screen(table, scaled, others, rows=present, most=n_inputs)
-        mean = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, rows=present)
+        inputs = screen(table, scaled, others, row_numbers=present, most=n_inputs)
+        mean = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, row_numbers=present)
         errors = _unseen_errors(table, scaled, inputs, present)
-        error = _small().fit(table, errors, inputs=inputs, rows=present)
+        error = _small().fit(table, errors, inputs=inputs, row_numbers=present)
         gap = float(np.diff(_scale(values, centre)).min())
         typical = float(np.sort(errors[present])[present.size // 2])
         least = max(LEAST_GAP * gap, LEAST_ERROR * typical, LEAST)
@@ -87,13 +87,15 @@ class Conditionals:
         wide = screen is not None
         n_inputs, max_bins = (FEWER_INPUTS, FEWER_BINS) if wide else (N_INPUTS, MAX_BINS)
         table, numbers = BinnedColumns.of(rows, max_bins), rows.all_numbers
-        places = np.arange(len(rows))
+        row_numbers = np.arange(len(rows))
 
         def fit_one(position: int) -> Conditional:
             others = np.delete(np.arange(len(numbers)), position)
             if screen is not None:
                 others = screen.inputs(position, others, MAX_SCREENED)
-            return Conditional.fit(table, numbers[position], position, places, others, n_inputs)
+            return Conditional.fit(
+                table, numbers[position], position, row_numbers, others, n_inputs
+            )
 
         self.models_ = tuple(map_ordered(fit_one, varying(numbers), n_jobs))
         return self
@@ -109,21 +111,21 @@ class Conditionals:
         return np.reshape(found, (2 * len(self.models_), descent.shape[1]))
 
     def some(
-        self, rows: Sequence[IntArray], descent: Codes, numbers: FloatArray
+        self, row_numbers: Sequence[IntArray], descent: Codes, numbers: FloatArray
     ) -> list[FloatArray]:
         """The entries of :meth:`nonconformity` at the given rows of each model.
 
         Two arrays for each model.
         """
-        found = [np.zeros(some.size) for some in rows for _ in range(2)]
-        known = [at for at, one in enumerate(self.models_) if one.mean and rows[at].size]
-        models, some = [self.models_[at] for at in known], [rows[at] for at in known]
+        found = [np.zeros(some.size) for some in row_numbers for _ in range(2)]
+        known = [at for at, one in enumerate(self.models_) if one.mean and row_numbers[at].size]
+        models, some = [self.models_[at] for at in known], [row_numbers[at] for at in known]
         for at, errors in zip(known, _errors(models, some, descent, numbers), strict=True):
             found[2 * at] = errors
         for at, one in enumerate(self.models_):
-            if one.missing and rows[at].size:
-                share = predict_some([one.missing], descent, [rows[at]])
-                there = np.isfinite(numbers[one.position, rows[at]])
+            if one.missing and row_numbers[at].size:
+                share = predict_some([one.missing], descent, [row_numbers[at]])
+                there = np.isfinite(numbers[one.position, row_numbers[at]])
                 found[2 * at + 1] = np.where(there, share, 1 - share)
         return found
 
@@ -139,17 +141,17 @@ class Conditionals:
 
 
 def _errors(
-    models: list[Conditional], rows: list[IntArray], descent: Codes, numbers: FloatArray
+    models: list[Conditional], row_numbers: list[IntArray], descent: Codes, numbers: FloatArray
 ) -> list[FloatArray]:
     """Errors over expected errors at the given rows of each model, 0 for missing cells."""
     if not models:
         return []
-    sizes = [some.size for some in rows]
-    pairs = zip(models, rows, strict=True)
+    sizes = [some.size for some in row_numbers]
+    pairs = zip(models, row_numbers, strict=True)
     own = np.concatenate([numbers[one.position, some] for one, some in pairs])
     centre, least = (np.repeat([getattr(m, k) for m in models], sizes) for k in ("centre", "least"))
-    mean = predict_some([one.mean for one in models if one.mean], descent, rows)
-    expected = predict_some([one.error for one in models if one.error], descent, rows)
+    mean = predict_some([one.mean for one in models if one.mean], descent, row_numbers)
+    expected = predict_some([one.error for one in models if one.error], descent, row_numbers)
     errors = np.abs(_scale(own, centre) - mean) / np.maximum(expected, least)
     return np.split(np.where(np.isfinite(own), errors, 0.0), np.cumsum(sizes)[:-1])
 
@@ -161,13 +163,13 @@ def varying(numbers: FloatArray) -> list[int]:
 
 
 def _unseen_errors(
-    table: BinnedColumns, scaled: FloatArray, inputs: IntArray, rows: IntArray
+    table: BinnedColumns, scaled: FloatArray, inputs: IntArray, row_numbers: IntArray
 ) -> FloatArray:
     """Size of the error at each row, by a model of the other half of the rows."""
     errors = np.zeros(scaled.size)
     for half in range(2):
-        seen, unseen = rows[half::2], rows[1 - half :: 2]
-        part = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, rows=seen)
+        seen, unseen = row_numbers[half::2], row_numbers[1 - half :: 2]
+        part = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, row_numbers=seen)
         # Only the inputs are read, and copying all columns for each number would take longer.
         codes = np.zeros((len(table.codes), unseen.size), dtype=np.int32)
         codes[inputs] = table.codes[np.ix_(inputs, unseen)]

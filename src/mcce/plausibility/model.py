@@ -185,12 +185,13 @@ class ChangedRows:
         """How plausible rows are."""
         model, inverse = self.model, self._inverse_of_own(owner)
         affected = self._affected(changed)
-        rows = [np.flatnonzero(row) for row in affected]
+        row_numbers = [np.flatnonzero(some) for some in affected]
         of_levels, tails = model.support_.nonconformity(descent), model.calibration_.parts
-        found = model.conditionals_.some(rows, descent, numbers)
+        found = model.conditionals_.some(row_numbers, descent, numbers)
         for part, (tail, values) in enumerate(zip(tails[len(of_levels) :], found, strict=True)):
             if values.size:
-                inverse[part, rows[part // 2]] = tail.inverse(values) if values.any() else 1.0
+                new = tail.inverse(values) if values.any() else 1.0
+                inverse[part, row_numbers[part // 2]] = new
         largest = inverse.max(axis=0, initial=1.0)
         for tail, values in zip(tails, of_levels, strict=False):
             largest = np.maximum(largest, tail.inverse(values))

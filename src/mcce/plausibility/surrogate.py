@@ -67,7 +67,9 @@ class Surrogate:
         if chosen.size < 2 * HELD_OUT or np.ptp(response[chosen]) == 0:
             return None
         held_out = chosen[HELD_OUT // 2 :: HELD_OUT]
-        inputs = screen(table, response, np.arange(len(table.tables)), rows=chosen, most=MAX_INPUTS)
+        inputs = screen(
+            table, response, np.arange(len(table.tables)), row_numbers=chosen, most=MAX_INPUTS
+        )
         tried = _boost(table, response, inputs, np.setdiff1d(chosen, held_out))
         predicted = predict_each(tried, table.codes[:, held_out]).sum(axis=0)
         trees = _boost(table, response, inputs, np.sort(chosen))
@@ -145,13 +147,13 @@ def _order(rank: IntArray, response: FloatArray) -> IntArray:
 
 
 def _boost(
-    table: BinnedColumns, response: FloatArray, inputs: IntArray, rows: IntArray
+    table: BinnedColumns, response: FloatArray, inputs: IntArray, row_numbers: IntArray
 ) -> tuple[BoostedTrees, ...]:
     """Small trees, then large ones that predict what these leave over."""
-    small = clone(SMALL).fit(table, response, inputs=inputs, rows=rows)
+    small = clone(SMALL).fit(table, response, inputs=inputs, row_numbers=row_numbers)
     left_over = np.zeros_like(response)
-    left_over[rows] = response[rows] - small.predict(table.codes[:, rows])
-    return small, clone(LARGE).fit(table, left_over, inputs=inputs, rows=rows)
+    left_over[row_numbers] = response[row_numbers] - small.predict(table.codes[:, row_numbers])
+    return small, clone(LARGE).fit(table, left_over, inputs=inputs, row_numbers=row_numbers)
 
 
 def _link(scored: ScoredRows, decision: Decision) -> tuple[Link, float]:

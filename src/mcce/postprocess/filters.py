@@ -88,9 +88,9 @@ def _keeps_unseen(candidates: Candidates) -> BoolArray:
     keeps = np.zeros(candidates.shape, dtype=bool)
     own, codes = candidates.comparison.own_codes, candidates.comparison.codes
     unseen = candidates.rows.unseen[candidates.rows.schema.mutable][:, candidates.people]
-    for row in np.flatnonzero(unseen.any(axis=1)):
-        who = np.flatnonzero(unseen[row])
-        keeps[who] |= codes[row][candidates.group[who]] == own[row, who][:, None]
+    for place in np.flatnonzero(unseen.any(axis=1)):
+        who = np.flatnonzero(unseen[place])
+        keeps[who] |= codes[place][candidates.group[who]] == own[place, who][:, None]
     return keeps
 
 
@@ -121,7 +121,7 @@ class ObeysConstraint:
         if isinstance(self.constraint, Derived):
             rows, owner, frame = selected.rows, selected.owner, selected.frame
             return self.constraints.keeps_derived(self.constraint, rows, owner, frame)
-        places = self.constraints.mutable_positions(self.constraint)
+        places = self.constraints.mutable_places(self.constraint)
         return self.constraint.holds(selected.codes[places] != OWN)
 
 

@@ -358,7 +358,7 @@ class RememberedScores:
         if selected.tables is not selected.rows.tables or self._n + n_rows > self._most:
             return decision.score(selected.frame)
         with self._lock:
-            numbers = self._place(selected)
+            numbers = self._number_rows(selected)
             unknown = np.flatnonzero(~self._known[numbers])
         new = unknown[np.unique(numbers[unknown], return_index=True)[1]]
         # Without the lock: threads search for different people, whose rows are not the same.
@@ -369,10 +369,10 @@ class RememberedScores:
                 self._score[numbers[new]], self._valid[numbers[new]] = scored.score, scored.valid
             return ScoredRows(self._score[numbers], self._valid[numbers])
 
-    def _place(self, selected: CandidateRows) -> IntArray:
+    def _number_rows(self, selected: CandidateRows) -> IntArray:
         """The number of each row; new rows are added."""
         cells = np.concatenate([selected.owner[None].astype(np.int32), selected.codes]).T
-        numbers = self._table.place(cells)
+        numbers = self._table.number_rows(cells)
         self._n = max(self._n, int(numbers.max(initial=-1)) + 1)
         if self._n > self._known.size:
             size = 2 * self._n

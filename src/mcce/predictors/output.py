@@ -144,9 +144,9 @@ def missing_hint(frame: pd.DataFrame) -> str:
 
 def count_rows(flagged: BoolArray) -> str:
     """How many rows are flagged and where the first one is, for errors."""
-    rows = np.flatnonzero(flagged if flagged.ndim == 1 else flagged.any(axis=1))
-    n_rows = f"{rows.size} of {len(flagged)} rows"
-    return f"{n_rows}, first at position {rows[0]} of those it was given"
+    row_numbers = np.flatnonzero(flagged if flagged.ndim == 1 else flagged.any(axis=1))
+    counted = f"{row_numbers.size} of {len(flagged)} rows"
+    return f"{counted}, first at position {row_numbers[0]} of those it was given"
 
 
 def _is_missing(entries: np.ndarray) -> BoolArray:

@@ -102,9 +102,9 @@ def anonymize(
     # A row counts as accepted by its decision alone, whatever margin the search keeps.
     requirements = replace(requirements, decision=fitted.decision)
     answers = EncodedAnswers.read(fitted.schema, result, requirements.computed)
-    rows = _rows_to_widen(fitted.schema, request.names, requirements.computed)
-    given = AnswersToWiden(answers, rows, requirements)
-    widener = Widener(request, given, PurenessMeter(given, fitted.seed))
+    places = _places_to_widen(fitted.schema, request.names, requirements.computed)
+    to_widen = AnswersToWiden(answers, places, requirements)
+    widener = Widener(request, to_widen, PurenessMeter(to_widen, fitted.seed))
     return with_anonymous(result, _tabulate(request, widener, widener.run(), result.to_pandas()))
 
 
@@ -153,7 +153,7 @@ def _check_known(schema: Schema, rows: EncodedRows, names: Sequence[Hashable]) -
             )
 
 
-def _rows_to_widen(
+def _places_to_widen(
     schema: Schema, names: Sequence[Hashable], targets: Sequence[ComputedColumn]
 ) -> list[int]:
     """Places among the mutable features of what is widened, with all that would give it away.
@@ -161,15 +161,15 @@ def _rows_to_widen(
     A column that follows from a quasi-identifier is widened too, and so is what a quasi-identifier
     follows from.
     """
-    rows = {row for row, at in enumerate(schema.mutable) if schema.names[at] in names}
+    places = {place for place, at in enumerate(schema.mutable) if schema.names[at] in names}
     size = 0
-    while size < len(rows):
-        size = len(rows)
+    while size < len(places):
+        size = len(places)
         for target in targets:
-            tied = {target.row, *target.actions.tolist()}
-            if target.row in rows or rows.intersection(target.actions.tolist()):
-                rows |= tied if target.row in rows else {target.row}
-    return sorted(rows)
+            tied = {target.place, *target.actions.tolist()}
+            if target.place in places or places.intersection(target.actions.tolist()):
+                places |= tied if target.place in places else {target.place}
+    return sorted(places)
 
 
 def _tabulate(
@@ -219,7 +219,7 @@ def _measure(
     excluded: Sequence[Hashable],
 ) -> pd.DataFrame:
     """The measures of widened answers."""
-    found = widener.meter.measure([(one.answer, one.cells) for one in widened], ROWS_TO_MEASURE)
+    pureness = widener.meter.measure([(one.answer, one.cells) for one in widened], ROWS_TO_MEASURE)
     shown = [(one.answer, widener.shown_cells(one, one.cells)) for one in widened]
     of_changes = widener.meter.measure(shown, ROWS_TO_MEASURE)
     measures: dict[str, Any] = {"crowd": np.array([one.crowd for one in widened], dtype=np.int64)}
@@ -229,15 +229,15 @@ def _measure(
     varied = [feature.n_codes > 1 for feature in widener.features]
     losses = [[cell.loss for cell in one.cells] for one in widened]
     loss = np.array(losses, dtype=float).reshape(len(widened), len(varied))[:, varied]
-    share = np.array([one.share for one in found], dtype=float)
+    share = np.array([one.share for one in pureness], dtype=float)
     share_of_changes = np.array([one.share for one in of_changes], dtype=float)
-    n_combinations = np.array([one.n_combinations for one in found], dtype=float)
+    n_combinations = np.array([one.n_combinations for one in pureness], dtype=float)
     measures |= {
         "loss": loss.mean(axis=1) if any(varied) else np.zeros(len(widened)),
         "pureness": share,
         "enumerated": n_combinations <= ROWS_TO_MEASURE,
-        "pureness_error": np.array([one.error for one in found], dtype=float),
-        "n_scored": np.array([one.n_scored for one in found], dtype=np.int64),
+        "pureness_error": np.array([one.error for one in pureness], dtype=float),
+        "n_scored": np.array([one.n_scored for one in pureness], dtype=np.int64),
         "n_combinations": n_combinations,
         "pureness_of_changes": share_of_changes,
         "pure": np.minimum(share, share_of_changes) >= request.min_pureness,

@@ -109,9 +109,9 @@ def closest_figures(sides: Sides, seed: int) -> tuple[list[Figure], tuple[FloatA
     order = np.random.default_rng([seed, 3]).permutation(len(released))[:MOST_ROWS]
     points, number = sides.points(), sides.row_numbers()["released"][order]
     some, is_level = points["released"][order], sides.evaluator.schema.is_level
-    found = [find_nearest(some, points[side], is_level, 1) for side in ("members", "nonmembers")]
-    inside, outside = (distances[:, 0] for distances, _ in found)
-    places = [near[:, 0] for _, near in found]
+    nearest = [find_nearest(some, points[side], is_level, 1) for side in ("members", "nonmembers")]
+    inside, outside = (distances[:, 0] for distances, _ in nearest)
+    places = [near[:, 0] for _, near in nearest]
     closer = np.where(inside == outside, 0.5, inside < outside)
     spread = _spread_of_share(closer, places, sides.n_each)
     n = min(inside.size, 0.25 / spread**2) if spread > 0 else inside.size

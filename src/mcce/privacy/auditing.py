@@ -289,10 +289,10 @@ def _read_real(holdout: FrameLike, reference: FrameLike | None, seed: int) -> _R
     return _Real(ours, theirs, halved=True)
 
 
-def _sample_people(frame: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
-    if len(frame) <= n:
+def _sample_people(frame: pd.DataFrame, n_people: int, seed: int) -> pd.DataFrame:
+    if len(frame) <= n_people:
         return frame
-    return frame.iloc[np.sort(np.random.default_rng([seed, 5]).permutation(len(frame))[:n])]
+    return frame.iloc[np.sort(np.random.default_rng([seed, 5]).permutation(len(frame))[:n_people])]
 
 
 def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
@@ -304,8 +304,8 @@ def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
     schema = getattr(explainer, "schema_", None)
     if not isinstance(schema, Schema):
         # One that is not fitted says so when it explains.
-        given = {name: getattr(explainer, name, None) for name in ("immutable", "kinds")}
-        return Evaluator.fit(training, **given)
+        parameters = {name: getattr(explainer, name, None) for name in ("immutable", "kinds")}
+        return Evaluator.fit(training, **parameters)
     try:
         rows = schema.encode(training)
     except SchemaError as error:

@@ -130,23 +130,23 @@ class _Grower:
     epsilon: float
     words: Words
 
-    def grow(self, rows: IntArray, inputs: Sequence[int], depth: int) -> NoisyNode:
+    def grow(self, row_numbers: IntArray, inputs: Sequence[int], depth: int) -> NoisyNode:
         """The root of a tree of some rows, whose nodes split on some inputs."""
         box = {column: np.ones(self.coding.n_bins(column), dtype=bool) for column in inputs}
-        return self._grow(rows, box, depth)
+        return self._grow(row_numbers, box, depth)
 
-    def _grow(self, rows: IntArray, box: dict[int, BoolArray], n_levels: int) -> NoisyNode:
+    def _grow(self, row_numbers: IntArray, box: dict[int, BoolArray], n_levels: int) -> NoisyNode:
         """A node whose rows have the bins of ``box``, with so many levels below."""
         # Whether anything can be split depends on earlier splits and on public bins alone.
         open_columns = [column for column, allowed in box.items() if allowed.sum() > 1]
         if not n_levels or not open_columns:
             n_bins = self.coding.n_bins(self.response)
-            counts = np.bincount(self.bins[self.response, rows], minlength=n_bins)
+            counts = np.bincount(self.bins[self.response, row_numbers], minlength=n_bins)
             return NoisyNode(add_noise(counts, self.epsilon, self.words))
         column = open_columns[int(self.words.below(len(open_columns), 1)[0])]
         left = self._random_half(box[column], ordered=bool(self.coding.ordered[column]))
-        goes_left, children = left[self.bins[column, rows]], []
-        for part, side in ((rows[goes_left], left), (rows[~goes_left], ~left)):
+        goes_left, children = left[self.bins[column, row_numbers]], []
+        for part, side in ((row_numbers[goes_left], left), (row_numbers[~goes_left], ~left)):
             children.append(self._grow(part, {**box, column: box[column] & side}, n_levels - 1))
         return _parent(column, left, *children)
 

@@ -58,20 +58,20 @@ def read_sides(
     seed: int,
 ) -> Sides:
     """The rows of an audit, read and checked."""
-    given = {
+    real = {
         "training": evaluator.rows,
         "holdout": read_sample(holdout, evaluator, "holdout"),
         "reference": read_sample(reference, evaluator, "reference"),
     }
-    _check_sizes(given)
-    _check_disjoint(given)
+    _check_sizes(real)
+    _check_disjoint(real)
     rng = np.random.default_rng([seed, 1])
-    n_each = min(len(given["training"]), len(given["holdout"]))
+    n_each = min(len(real["training"]), len(real["holdout"]))
     rows = {
         "released": read_sample(released, evaluator, "released"),
-        "members": _sample(given["training"], n_each, rng),
-        "nonmembers": _sample(given["holdout"], n_each, rng),
-        "reference": given["reference"],
+        "members": _sample(real["training"], n_each, rng),
+        "nonmembers": _sample(real["holdout"], n_each, rng),
+        "reference": real["reference"],
     }
     counted = np.ones(rows["released"].exact.shape, dtype=bool)
     if factuals is not None:
@@ -81,8 +81,8 @@ def read_sides(
     return Sides(evaluator, rows, codes, counted)
 
 
-def _sample(rows: EncodedRows, n: int, rng: np.random.Generator) -> EncodedRows:
-    return rows if len(rows) == n else rows.take(np.sort(rng.permutation(len(rows))[:n]))
+def _sample(rows: EncodedRows, n_rows: int, rng: np.random.Generator) -> EncodedRows:
+    return rows if len(rows) == n_rows else rows.take(np.sort(rng.permutation(len(rows))[:n_rows]))
 
 
 def _check_sizes(given: Mapping[str, EncodedRows]) -> None:

@@ -55,7 +55,7 @@ class AnswersToWiden:
     """Answers, which of their mutable features are widened, and what is required of rows."""
 
     answers: EncodedAnswers
-    rows: Sequence[int]
+    places: Sequence[int]
     requirements: Requirements
 
 
@@ -74,12 +74,12 @@ class Widener:
     """Widens answers."""
 
     def __init__(
-        self, request: AnonymityRequest, given: AnswersToWiden, meter: PurenessMeter
+        self, request: AnonymityRequest, to_widen: AnswersToWiden, meter: PurenessMeter
     ) -> None:
-        self.answers, self.rows, self.meter = given.answers, given.rows, meter
+        self.answers, self.places, self.meter = to_widen.answers, to_widen.places, meter
         self._k, self._min_pureness = request.k, request.min_pureness
         schema = self.answers.rows.schema
-        self.positions = [int(schema.mutable[row]) for row in self.rows]
+        self.positions = [int(schema.mutable[place]) for place in self.places]
         self.features = [schema.features[position] for position in self.positions]
         self.widenings = [Widening(feature) for feature in self.features]
         n_codes = [feature.n_codes for feature in self.features]
@@ -108,24 +108,24 @@ class Widener:
         """Whether a cell of a changed feature holds the person's own value as well."""
         factuals, owner = self.answers.factuals, self.answers.owner[answer]
         own = factuals.descent[self.positions[at], owner]
-        changed = self.answers.changed[self.rows[at], answer]
+        changed = self.answers.changed[self.places[at], answer]
         return bool(changed) and (
             cell.is_whole or cell.run[0] <= own <= cell.run[1] or own in cell.levels
         )
 
     def shown_cells(self, one: WidenedAnswer, cells: Sequence[Cell]) -> list[Cell]:
         """The cells that the person is shown: what does not change stays as it is."""
-        found = []
+        shown = []
         for at, cell in enumerate(cells):
-            if not self.answers.changed[self.rows[at], one.answer]:
+            if not self.answers.changed[self.places[at], one.answer]:
                 cell = self.widenings[at].start(one.own[at])
             elif not self.features[at].ordered:
                 owner = self.answers.owner[one.answer]
                 mine = self.answers.factuals.exact[self.positions[at], owner]
                 others = tuple(code for code in cell.codes.tolist() if code != mine)
                 cell = replace(cell, run=NO_RUN, levels=others)
-            found.append(cell)
-        return found
+            shown.append(cell)
+        return shown
 
     def _inside(self, cells: Sequence[Cell]) -> list[BoolArray]:
         return [c.inside(f.n_codes) for c, f in zip(cells, self.features, strict=True)]
@@ -169,10 +169,10 @@ class Widener:
                 # The last is as it is now: nothing may become less pure.
                 every = [*enough, one.cells[at]]
                 tried += [(one, [*one.cells[:at], cell, *one.cells[at + 1 :]]) for cell in every]
-        found = list(zip(tried, self._shares(tried), strict=True))
-        now = {one.answer: share for (one, _), share in found}
+        with_shares = list(zip(tried, self._shares(tried), strict=True))
+        now = {one.answer: share for (one, _), share in with_shares}
         # The narrowest comes last, and stays.
-        for (one, cells), share in reversed(found):
+        for (one, cells), share in reversed(with_shares):
             if share >= min(self._min_pureness, now[one.answer]):
                 one.cells, one.crowd = cells, self.count(cells)
 
@@ -180,8 +180,8 @@ class Widener:
         """How pure cells are at least: all of them, and those that the person is shown."""
         cells = [(one.answer, cells) for one, cells in tried]
         cells += [(one.answer, self.shown_cells(one, cells)) for one, cells in tried]
-        found = self.meter.measure(cells, ROWS_TO_CHOOSE)
-        shares = [one.share - one.error if one.n_scored else 0.0 for one in found]
+        measured = self.meter.measure(cells, ROWS_TO_CHOOSE)
+        shares = [one.share - one.error if one.n_scored else 0.0 for one in measured]
         return [min(pair) for pair in zip(shares[: len(tried)], shares[len(tried) :], strict=True)]
 
     def _moves(self, one: WidenedAnswer, level: int) -> list[_Move]:
@@ -207,7 +207,7 @@ class Widener:
         """How far a run is from the answer; of a changed value, how near to the person's."""
         position, answers = self.positions[at], self.answers
         middle = (cell.run[0] + cell.run[1]) / 2
-        if answers.changed[self.rows[at], one.answer]:
+        if answers.changed[self.places[at], one.answer]:
             own = int(answers.factuals.descent[position, answers.owner[one.answer]])
             return -abs(middle - own)
         return abs(middle - int(answers.rows.descent[position, one.answer]))
@@ -293,21 +293,25 @@ class Pureness:
 class PurenessMeter:
     """Measures the pureness of widened answers."""
 
-    def __init__(self, given: AnswersToWiden, seed: int) -> None:
-        self._answers, self._rows, required = given.answers, given.rows, given.requirements
-        follow = {target.row for target in required.computed}
-        self._drawn = [row for row in self._rows if row not in follow]
+    def __init__(self, to_widen: AnswersToWiden, seed: int) -> None:
+        self._answers, self._places, required = (
+            to_widen.answers,
+            to_widen.places,
+            to_widen.requirements,
+        )
+        follow = {column.place for column in required.computed}
+        self._drawn = [place for place in self._places if place not in follow]
         self._requirements = required
         self._variants = AnswerVariants(self._answers, required.computed, required.constraints)
         self._keys = person_keys(seed, self._answers.rows.descent.T)
 
     def measure(self, widened: Sequence[Widened], most: int) -> list[Pureness]:
         """The pureness of some widened answers."""
-        found: list[Pureness] = []
+        measured: list[Pureness] = []
         at_once = max(1, ROWS_PER_CALL // most)
         for start in range(0, len(widened), at_once):
-            found += self._measure(widened[start : start + at_once], most)
-        return found
+            measured += self._measure(widened[start : start + at_once], most)
+        return measured
 
     def _measure(self, widened: Sequence[Widened], most: int) -> list[Pureness]:
         choices = [self._choices(*one) for one in widened]
@@ -335,22 +339,22 @@ class PurenessMeter:
         drawn = draw_keys(self._keys[[answer]], numbers)[0]
         codes = np.repeat(self._answers.codes[:, [answer]], numbers.size, axis=1)
         stride = 1
-        for row, some in zip(self._drawn, choices, strict=True):
+        for place, some in zip(self._drawn, choices, strict=True):
             if n_combinations <= most:
                 chosen = numbers // stride % some.size
                 stride *= some.size
             else:
-                chosen = pick(drawn, row, np.full(numbers.size, some.size))
-            codes[row] = some[chosen]
+                chosen = pick(drawn, place, np.full(numbers.size, some.size))
+            codes[place] = some[chosen]
         return codes
 
     def _choices(self, answer: int, cells: Sequence[Cell]) -> list[Codes]:
         """The values of each cell as codes of variants; the answer's own stays as it is."""
         answers, listed = self._answers, []
-        for row, cell in zip(self._rows, cells, strict=True):
-            if row in self._drawn:
-                position, codes = answers.rows.schema.mutable[row], cell.codes
-                exact, own = answers.rows.exact[position, answer], answers.codes[row, answer]
+        for place, cell in zip(self._places, cells, strict=True):
+            if place in self._drawn:
+                position, codes = answers.rows.schema.mutable[place], cell.codes
+                exact, own = answers.rows.exact[position, answer], answers.codes[place, answer]
                 mine = answers.factuals.exact[position, answers.owner[answer]]
                 others = np.where(codes == mine, OWN, len(answers) + codes)
                 some = np.where(codes == exact, own, others).astype(np.int32)
@@ -364,10 +368,10 @@ class PurenessMeter:
         can_occur = np.ones(of.size, dtype=bool)
         schema = self._answers.rows.schema
         answers = np.array([answer for answer, _ in widened], dtype=np.int64)
-        for at, row in enumerate(self._rows):
-            if row in self._drawn:
+        for at, place in enumerate(self._places):
+            if place in self._drawn:
                 continue
-            position = schema.mutable[row]
+            position = schema.mutable[place]
             feature, column = schema.features[position], rows.frame.iloc[:, position]
             exact, near = feature.encode(column)
             # What training never held is where its nearest value is, unless it is the answer's.

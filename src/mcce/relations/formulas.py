@@ -102,19 +102,19 @@ def _select(
     """Groups of columns that a column is a sum of; none if it is no sum."""
     values, own = design.columns[place], design.groups[place]
     groups = np.where(design.groups == own, -1, design.groups)
-    rows = np.flatnonzero(~np.isnan(values))
+    row_numbers = np.flatnonzero(~np.isnan(values))
     chosen: tuple[int, ...] = ()
     for least in explained:
-        if rows.size < MIN_ROWS:
+        if row_numbers.size < MIN_ROWS:
             return ()
-        target = to_integers(values[None, rows])[0][0]
-        found = select_forward(design.whole[:, rows], groups, target, max_groups)
+        target = to_integers(values[None, row_numbers])[0][0]
+        found = select_forward(design.whole[:, row_numbers], groups, target, max_groups)
         if found.explained < least or len(found.groups) < min_groups:
             return ()
         if set(found.groups) == set(chosen):
             break
         chosen = found.groups
-        _, rows = _robust_fit(design, place, chosen, N_SELECTING_ROUNDS)
+        _, row_numbers = _robust_fit(design, place, chosen, N_SELECTING_ROUNDS)
     return chosen
 
 
@@ -136,17 +136,18 @@ def _robust_fit(
 
 
 def _residuals(
-    design: Design, place: int, columns: IntArray, rows: IntArray, weights: FloatArray
+    design: Design, place: int, columns: IntArray, row_numbers: IntArray, weights: FloatArray
 ) -> FloatArray:
-    return design.columns[place, rows] - predict(design.columns[np.ix_(columns, rows)], weights)
+    inputs = design.columns[np.ix_(columns, row_numbers)]
+    return design.columns[place, row_numbers] - predict(inputs, weights)
 
 
 def _deviation(design: Design, place: int, groups: tuple[int, ...]) -> FloatArray:
     """What typical rows deviate by if the features of a sum are these, and which share of it."""
-    columns, rows = _usable(design, place, groups)
+    columns, row_numbers = _usable(design, place, groups)
     weights, _ = _robust_fit(design, place, groups, N_ROUNDS)
-    gap = np.abs(_residuals(design, place, columns, rows, weights))
-    size = np.abs(design.columns[place, rows])
+    gap = np.abs(_residuals(design, place, columns, row_numbers, weights))
+    size = np.abs(design.columns[place, row_numbers])
     share = gap[size > 0] / size[size > 0]
     return np.array([typical(gap), typical(share)])
 
@@ -166,14 +167,14 @@ def _sum_of(
     data: TrainingColumns, design: Design, place: int, groups: tuple[int, ...]
 ) -> Linear | None:
     """The sum of some features, with short coefficients where that holds."""
-    columns, rows = _usable(design, place, groups)
+    columns, row_numbers = _usable(design, place, groups)
     weights, _ = _robust_fit(design, place, groups, N_ROUNDS)
 
     def deviation(given: FloatArray) -> float:
-        return typical(np.abs(_residuals(design, place, columns, rows, given)))
+        return typical(np.abs(_residuals(design, place, columns, row_numbers, given)))
 
     size = float(np.nanmax(np.abs(design.columns[place])))
-    parts = np.abs(weights[1:, None] * design.columns[np.ix_(columns, rows)])
+    parts = np.abs(weights[1:, None] * design.columns[np.ix_(columns, row_numbers)])
     precision = _precision(data, (data.numeric[place], *groups))
     accepted = max(ROUNDING, WRITTEN_ULPS * precision) * size
     noise = ULPS * precision * float(parts.max(initial=size))

@@ -269,7 +269,7 @@ def _columns_to_round(
 ) -> dict[int, RoundedColumn]:
     """The columns of numbers, but those whose values have words, by place among the mutable."""
     columns = {}
-    for row, position in enumerate(schema.mutable.tolist()):
+    for place, position in enumerate(schema.mutable.tolist()):
         feature, label = schema.features[position], labels.of(schema.names[position])
         step = constraints.steps.get(position)
         if not is_number(feature) or label.levels or not feature.known.size:
@@ -277,7 +277,7 @@ def _columns_to_round(
         # Beyond this, whole numbers are not exact as floats, and are not rounded.
         if feature.table.dtype.kind == "f" or np.abs(known_numbers(feature)).max() < EXACT:
             least = 0.0 if step is None else step.size(feature)
-            columns[row] = RoundedColumn(feature, label.rounding, least)
+            columns[place] = RoundedColumn(feature, label.rounding, least)
     return columns
 
 
@@ -286,12 +286,12 @@ def _rungs(
 ) -> dict[int, dict[int, Rung]]:
     """How letters show each number that people would have to reach, by column and answer."""
     rungs: dict[int, dict[int, Rung]] = {}
-    for row, column in how.columns.items():
-        position = int(answers.rows.schema.mutable[row])
+    for place, column in how.columns.items():
+        position = int(answers.rows.schema.mutable[place])
         numbers = answers.rows.all_numbers[position]
         rungs[position] = {
-            answer: rounded.shown.get((answer, row)) or Rung(column.decimal(numbers[answer]))
-            for answer in np.flatnonzero(answers.acted[row] & ~np.isnan(numbers)).tolist()
+            answer: rounded.shown.get((answer, place)) or Rung(column.decimal(numbers[answer]))
+            for answer in np.flatnonzero(answers.acted[place] & ~np.isnan(numbers)).tolist()
         }
     return rungs
 

@@ -52,9 +52,9 @@ def round_answers(settings: RoundingSettings, answers: EncodedAnswers) -> Rounde
         batch.round_all()
         rows.append(batch.rows())
         valid[some] = batch.valid
-        shown |= {(some.start + at, row): rung for (at, row), rung in batch.shown.items()}
+        shown |= {(some.start + at, place): rung for (at, place), rung in batch.shown.items()}
         ranges += batch.tables(some.start)
-        levels |= {(some.start + at, row): others for (at, row), others in batch.levels.items()}
+        levels |= {(some.start + at, place): others for (at, place), others in batch.levels.items()}
     return RoundedAnswers(rows, valid, shown, levels, ranges)
 
 
@@ -84,8 +84,8 @@ class RoundedAnswers:
     def levels_by_column(self, schema: Schema) -> dict[int, dict[int, list[Any]]]:
         """Which other levels would do, by column and answer."""
         by_column: dict[int, dict[int, list[Any]]] = {}
-        for (answer, row), others in self.levels.items():
-            by_column.setdefault(int(schema.mutable[row]), {})[answer] = others
+        for (answer, place), others in self.levels.items():
+            by_column.setdefault(int(schema.mutable[place]), {})[answer] = others
         return by_column
 
 
@@ -110,7 +110,7 @@ class RoundedColumn:
             low=self._ends[0],
             high=self._ends[1],
             rounding=None if self.rounding is None else to_decimal(self.rounding),
-            places=self._places,
+            n_decimals=self._n_decimals,
             least_change=to_decimal(self.least_change),
         )
 
@@ -120,7 +120,7 @@ class RoundedColumn:
         return self.decimal(known.min()), self.decimal(known.max())
 
     @cached_property
-    def _places(self) -> int | None:
+    def _n_decimals(self) -> int | None:
         return decimals(self.feature)
 
 
@@ -160,13 +160,13 @@ class _Batch:
 
     def round_all(self) -> None:
         """Round every number, one number of all answers at a time."""
-        places = [(answer, np.flatnonzero(column)) for answer, column in enumerate(self.numeric.T)]
+        numbers = [(answer, np.flatnonzero(some)) for answer, some in enumerate(self.numeric.T)]
         for turn in range(int(self.numeric.sum(axis=0).max(initial=0))):
-            self._round({answer: int(rows[turn]) for answer, rows in places if rows.size > turn})
+            self._round({a: int(places[turn]) for a, places in numbers if places.size > turn})
 
     def _round(self, places: Mapping[int, int]) -> None:
         """Round one number of each answer: rung by rung, until a row is accepted."""
-        ladders = {answer: self._ladder(answer, row) for answer, row in places.items()}
+        ladders = {answer: self._ladder(answer, place) for answer, place in places.items()}
         while ladders:
             tried = {answer: next(ladder, None) for answer, ladder in ladders.items()}
             rungs = [(a, rung) for a, options in tried.items() for rung in options or ()]
@@ -185,32 +185,32 @@ class _Batch:
         which = np.array([*range(len(rungs)), *ranged])
         ends = [float(rung.value) for _, _, rung in rungs]
         ends += [float(rungs[i][2].far or 0) for i in ranged]
-        answer, row = np.array([rung[:2] for rung in rungs])[which].T
-        codes = self._with_values(answer, row, np.array(ends))
+        answer, place = np.array([rung[:2] for rung in rungs])[which].T
+        codes = self._with_values(answer, place, np.array(ends))
         accepted, _ = self.trials.hold(answer, codes)
         refused = np.bincount(which, ~accepted, minlength=len(rungs)) > 0
         for i in np.flatnonzero(~refused).tolist():
-            place = rungs[i][:2]
-            if place not in self.shown:
-                self.shown[place] = rungs[i][2]
-                self.codes[:, place[0]] = codes[:, i]
+            cell = rungs[i][:2]
+            if cell not in self.shown:
+                self.shown[cell] = rungs[i][2]
+                self.codes[:, cell[0]] = codes[:, i]
 
-    def _with_values(self, answer: IntArray, row: IntArray, values: FloatArray) -> Codes:
-        """Answers with another value in one place each."""
+    def _with_values(self, answer: IntArray, place: IntArray, values: FloatArray) -> Codes:
+        """Answers with another value in one cell each."""
         codes = self.codes[:, answer]
-        for at in np.unique(row).tolist():
-            here = np.flatnonzero(row == at)
-            codes[at, here] = self.trials.place(at, values[here])
+        for at in np.unique(place).tolist():
+            here = np.flatnonzero(place == at)
+            codes[at, here] = self.trials.codes_for(at, values[here])
         return codes
 
-    def _ladder(self, answer: int, row: int) -> Iterator[list[Rung]]:
+    def _ladder(self, answer: int, place: int) -> Iterator[list[Rung]]:
         """What to try for a number of an answer: a range if one is known, then single values."""
         answers = self.answers
-        position = int(answers.rows.schema.mutable[row])
+        position = int(answers.rows.schema.mutable[place])
         own = answers.factuals.all_numbers[position, answers.owner[answer]]
-        column = self.settings.columns[row]
+        column = self.settings.columns[place]
         number = column.number(answers.rows.all_numbers[position, answer], own)
-        ends = self.ends[:, row, answer]
+        ends = self.ends[:, place, answer]
         if np.isnan([own, *ends]).any():
             return number.rungs()
         low, high = (column.decimal(end) for end in ends)
@@ -223,14 +223,14 @@ def _ends(found: FoundRanges, rounded: BoolArray) -> FloatArray:
     moves, rows = found.moves, found.moves.answers.rows
     alone = rounded & (rounded.sum(axis=0) == 1)
     ends = np.full((2, *rounded.shape), np.nan)
-    for row in np.flatnonzero(alone.any(axis=1)).tolist():
-        position, at = rows.schema.mutable[row], np.flatnonzero(alone[row])
+    for place in np.flatnonzero(alone.any(axis=1)).tolist():
+        position, at = rows.schema.mutable[place], np.flatnonzero(alone[place])
         numbers, own = rows.schema.features[position].numbers, rows.all_numbers[position, at]
         assert numbers is not None
         for end, sign in enumerate((-1, 1)):
-            steps = found.reach[end, row, at]
-            trained = np.where(steps > 0, moves.start[end, row, at] + sign * steps, 0)
-            ends[end, row, at] = np.where(steps > 0, numbers[trained], own)
+            steps = found.reach[end, place, at]
+            trained = np.where(steps > 0, moves.start[end, place, at] + sign * steps, 0)
+            ends[end, place, at] = np.where(steps > 0, numbers[trained], own)
     return ends
 
 
@@ -238,15 +238,15 @@ def _levels(found: FoundRanges) -> dict[tuple[int, int], list[Any]]:
     """Other levels of answers that change nothing else, the most frequent ones."""
     levels, answers = found.levels, found.moves.answers
     alone = answers.acted.sum(axis=0) == 1
-    position = answers.rows.schema.mutable[levels.row]
+    position = answers.rows.schema.mutable[levels.place]
     own = answers.factuals.exact[position, answers.owner[levels.answer]]
     listed: dict[tuple[int, int], list[Any]] = {}
     for at in np.flatnonzero(alone[levels.answer] & (levels.level != own)).tolist():
-        row, answer = int(levels.row[at]), int(levels.answer[at])
-        others = listed.setdefault((answer, row), [])
+        place, answer = int(levels.place[at]), int(levels.answer[at])
+        others = listed.setdefault((answer, place), [])
         if len(others) < MOST_LEVELS - 1:
             code = len(answers) + int(levels.level[at])
-            others.extend(plain(answers.tables[row].iloc[[code]]))
+            others.extend(plain(answers.tables[place].iloc[[code]]))
     return listed
 
 
@@ -268,7 +268,7 @@ class NumberToRound:
     low: Decimal
     high: Decimal
     rounding: Decimal | None = None
-    places: int | None = 0
+    n_decimals: int | None = 0
     least_change: Decimal = Decimal(0)
 
     def rungs(self) -> Iterator[list[Rung]]:
@@ -322,9 +322,9 @@ class NumberToRound:
         return (gap > 0) == (self.value > self.own) and abs(gap) >= least
 
     def _unit(self) -> Decimal:
-        if self.places is None:
+        if self.n_decimals is None:
             return Decimal(10) ** (self.value.adjusted() - DIGITS + 1)
-        return Decimal(10) ** -self.places
+        return Decimal(10) ** -self.n_decimals
 
     def _steps(self, value: Decimal) -> Iterator[Decimal]:
         """Multiples to round a value to: that of the labels, then 5 and 1 times powers of ten."""

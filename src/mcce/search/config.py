@@ -412,11 +412,11 @@ def check_private(
             needs.relations and ignore_relations is not True
         ),
     }
-    found = [what for what, does in reads.items() if does]
-    if found:
+    unprotected = [what for what, does in reads.items() if does]
+    if unprotected:
         raise ParameterError(
             f"The generator {type(generator).__name__} is private, but the search "
-            f"{' and '.join(found)}, which its budget does not cover. Use search='paper'; or "
+            f"{' and '.join(unprotected)}, which its budget does not cover. Use search='paper'; or "
             "search='fast' or search='exact' with ignore_relations=True."
         )
     if getattr(distance, "reads_rows", True):

@@ -63,7 +63,7 @@ class Consequences:
     @property
     def places(self) -> list[int]:
         """Places of the columns that follow among the mutable features."""
-        return [column.row for column in self.columns]
+        return [column.place for column in self.columns]
 
     @property
     def mentioned(self) -> list[int]:
@@ -76,7 +76,7 @@ class Consequences:
         kept = np.ones(codes.shape[1], dtype=bool)
         for column in self.columns:
             if isinstance(column.rule, Dependency):
-                kept &= (codes[column.row] == OWN) | (codes[column.actions] != OWN).any(axis=0)
+                kept &= (codes[column.place] == OWN) | (codes[column.actions] != OWN).any(axis=0)
         return kept
 
     def complete(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
@@ -84,13 +84,13 @@ class Consequences:
         codes = codes.copy()
         for follower in self._followers:
             column = follower.column
-            codes[column.row] = OWN
+            codes[column.place] = OWN
             moved = np.flatnonzero((codes[column.actions] != OWN).any(axis=0))
             if moved.size:
                 whose = owner[moved]
                 value, follows = follower.follow(tables, whose, codes[:, moved])
                 follows[follows] = self._allowed(follower, whose[follows], value[follows])
-                codes[column.row, moved[follows]] = follower.place(tables, value[follows])
+                codes[column.place, moved[follows]] = follower.codes_for(tables, value[follows])
         return codes
 
     def complete_candidates(self, candidates: Candidates) -> Candidates:
@@ -121,7 +121,7 @@ class Consequences:
     ) -> BoolArray:
         """Whether people's constraints on a column allow its new values."""
         column = follower.column
-        position = int(self._rows.schema.mutable[column.row])
+        position = int(self._rows.schema.mutable[column.place])
         allowed = np.ones(whose.size, dtype=bool)
         if position in self._frozen:
             allowed &= ~self._frozen[position][whose]
@@ -145,18 +145,20 @@ def plan_computed(
     """
     schema = constraints.schema
     position = {name: at for at, name in enumerate(schema.names)}
-    place = {int(at): row for row, at in enumerate(schema.mutable)}
+    place_of = {int(at): place for place, at in enumerate(schema.mutable)}
     chosen: dict[Hashable, ComputedColumn] = {}
     for given in [*constraints.derived, *_by_priority(relations, schema)]:
         for rule in _ways(given, chosen, schema):
             name, sources = rule.target, _sources(rule)
             at = position[name]
             inputs = tuple(position[n] for n in sources if n != name)
-            actions = np.array([place[p] for p in inputs if p in place], dtype=np.int64)
-            if at not in place or name in chosen or not actions.size:
+            actions = np.array([place_of[p] for p in inputs if p in place_of], dtype=np.int64)
+            if at not in place_of or name in chosen or not actions.size:
                 continue
             if _is_suitable(rule, schema) and not _leads_to(sources, name, chosen):
-                chosen[name] = ComputedColumn(rule, schema.features[at], place[at], inputs, actions)
+                chosen[name] = ComputedColumn(
+                    rule, schema.features[at], place_of[at], inputs, actions
+                )
                 break
     return _in_order(chosen)
 
@@ -227,7 +229,7 @@ class ComputedColumn:
 
     rule: Rule
     feature: Feature
-    row: int
+    place: int
     inputs: tuple[int, ...]
     actions: IntArray
 
@@ -236,21 +238,22 @@ class FormulaFollower:
     """A number that a formula gives: it keeps the person's own deviation from the formula.
 
     Like :class:`TableFollower`, it tells what its column becomes in rows and where that differs
-    from the person's own value (``follow``), and turns that into ``cells`` or codes (``place``).
+    from the person's own value (``follow``), and turns that into ``cells`` or codes
+    (``codes_for``).
     """
 
     def __init__(self, column: ComputedColumn, rule: Derived | Equality, rows: EncodedRows) -> None:
         self.column, self._rule, self._rows = column, rule, rows
         feature, schema = column.feature, rows.schema
         self._formula = rule.compute(rows.frame)
-        self._own = as_numbers(rows.frame.iloc[:, int(schema.mutable[column.row])])
-        self._place = {int(at): row for row, at in enumerate(schema.mutable)}
+        self._own = as_numbers(rows.frame.iloc[:, int(schema.mutable[column.place])])
+        self._place_of = {int(at): place for place, at in enumerate(schema.mutable)}
         self._numbers = {
             position: as_numbers(rows.frame.iloc[:, position])
             for position in column.inputs
             if is_number(schema.features[position])
         }
-        self._places = decimals(feature)
+        self._n_decimals = decimals(feature)
         if isinstance(rule, Derived):
             self._relative, self._most, self._slack = False, rule.allowed_deviation(feature), 0.0
         else:
@@ -278,26 +281,26 @@ class FormulaFollower:
 
     def cells(self, values: np.ndarray) -> pd.Series[Any]:
         """Numbers as cells of the column."""
-        return to_cells(values, self._rows.tables[self.column.row].dtype)
+        return to_cells(values, self._rows.tables[self.column.place].dtype)
 
-    def place(self, tables: GrowingTables, values: np.ndarray) -> Codes:
+    def codes_for(self, tables: GrowingTables, values: np.ndarray) -> Codes:
         """The codes of numbers; new ones are added to the table."""
-        return tables.place(self.column.row, values)
+        return tables.codes_for(self.column.place, values)
 
     def _inputs(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> pd.DataFrame:
         """What the column is computed from."""
         rows, columns = self._rows, list[Any]()
         for position in self.column.inputs:
-            if position not in self._place:
+            if position not in self._place_of:
                 columns.append(rows.cells[position].take(owner))
                 continue
-            row = self._place[position]
-            own, drawn = codes[row] == OWN, codes[row].astype(np.int64)
+            place = self._place_of[position]
+            own, drawn = codes[place] == OWN, codes[place].astype(np.int64)
             if position in self._numbers:
-                new = tables.numbers(row)[drawn]
+                new = tables.numbers(place)[drawn]
                 columns.append(np.where(own, self._numbers[position][owner], new))
             else:
-                pool = stack(rows.cells[position], unwrapped(tables.tables[row]))
+                pool = stack(rows.cells[position], unwrapped(tables.tables[place]))
                 columns.append(pool.take(np.where(own, owner, drawn + len(rows))))
         names = pd.Index([rows.schema.names[at] for at in self.column.inputs], dtype=object)
         return assemble(columns, names)
@@ -306,15 +309,15 @@ class FormulaFollower:
         self, value: FloatArray, own: FloatArray, before: FloatArray, formula: FloatArray
     ) -> FloatArray:
         """Values as the column holds them: rounded, and within the tolerance if they were."""
-        if self._places is None:
+        if self._n_decimals is None:
             return value
-        unit = 10.0**-self._places
+        unit = 10.0**-self._n_decimals
         small = np.abs(value - own) <= unit / 2
-        rounded = np.where(small, own, np.round(value, self._places))
+        rounded = np.where(small, own, np.round(value, self._n_decimals))
         most = self._tolerance(formula)
         strays = self._is_within(own, before) & ~self._is_within(rounded, formula)
-        low = np.round(np.ceil((formula - most) / unit) * unit, self._places)
-        high = np.round(np.floor((formula + most) / unit) * unit, self._places)
+        low = np.round(np.ceil((formula - most) / unit) * unit, self._n_decimals)
+        high = np.round(np.floor((formula + most) / unit) * unit, self._n_decimals)
         within = np.minimum(np.maximum(rounded, low), high)
         return np.where(strays & (low <= high), within, rounded)
 
@@ -348,7 +351,7 @@ class TableFollower:
 
     def __init__(self, column: ComputedColumn, rule: Dependency, rows: EncodedRows) -> None:
         self.column, self._rule, self._rows = column, rule, rows
-        self._own = rows.exact[rows.schema.mutable[column.row]]
+        self._own = rows.exact[rows.schema.mutable[column.place]]
         found = match_values(column.feature.table, rule.results)
         # The last entry stands for a determinant that training never held.
         self._codes = np.full(len(rule.results) + 1, -1, dtype=np.int32)
@@ -365,11 +368,11 @@ class TableFollower:
 
     def cells(self, values: np.ndarray) -> pd.Series[Any]:
         """Training values as cells of the column."""
-        return self._rows.tables[self.column.row].take(values).reset_index(drop=True)
+        return self._rows.tables[self.column.place].take(values).reset_index(drop=True)
 
-    def place(self, tables: GrowingTables, values: np.ndarray) -> Codes:
+    def codes_for(self, tables: GrowingTables, values: np.ndarray) -> Codes:
         """The codes of training values; those that a generator left out are added."""
-        return tables.place_trained(self.column.row, values)
+        return tables.codes_for_trained(self.column.place, values)
 
 
 def is_number(feature: Feature) -> bool:
@@ -391,48 +394,48 @@ class GrowingTables:
     def tables(self) -> Sequence[pd.Series[Any]]:
         """The value of each code; the given tables themselves if nothing was added."""
         grown = {
-            row: numbers
-            for row, numbers in self._numbers.items()
-            if numbers.size > len(self._tables[row])
+            place: numbers
+            for place, numbers in self._numbers.items()
+            if numbers.size > len(self._tables[place])
         }
         if grown:
             self._tables = [
-                _grown(table, grown[row]) if row in grown else table
-                for row, table in enumerate(self._tables)
+                _grown(table, grown[place]) if place in grown else table
+                for place, table in enumerate(self._tables)
             ]
         return self._tables
 
-    def numbers(self, row: int) -> FloatArray:
+    def numbers(self, place: int) -> FloatArray:
         """The value of each code of a numeric feature, NaN for missing."""
-        if row not in self._numbers:
-            feature = self.rows.schema.features[self.rows.schema.mutable[row]]
-            table = self._tables[row]
+        if place not in self._numbers:
+            feature = self.rows.schema.features[self.rows.schema.mutable[place]]
+            table = self._tables[place]
             trained = self._tables is self.rows.tables and feature.numbers is not None
             given = feature.numbers if trained else as_numbers(table, feature.table.dtype)
             assert given is not None
-            self._numbers[row] = given
-        return self._numbers[row]
+            self._numbers[place] = given
+        return self._numbers[place]
 
-    def place(self, row: int, numbers: FloatArray) -> Codes:
+    def codes_for(self, place: int, numbers: FloatArray) -> Codes:
         """The code of each number of a numeric feature, NaN being missing; new ones are added."""
-        known, codes = self._known.get(row) or self._sorted(row)
-        cells = self._as_cells(row, numbers)
+        known, codes = self._known.get(place) or self._sorted(place)
+        cells = self._as_cells(place, numbers)
         distinct, inverse = np.unique(np.where(np.isnan(cells), np.inf, cells), return_inverse=True)
         at = np.minimum(np.searchsorted(known, distinct), known.size - 1)
         new = known[at] != distinct if known.size else np.ones(distinct.size, dtype=bool)
         if new.any():
             added = np.where(np.isinf(distinct[new]), np.nan, distinct[new])
-            self._numbers[row] = np.concatenate([self.numbers(row), added])
-            known, codes = self._sorted(row)
+            self._numbers[place] = np.concatenate([self.numbers(place), added])
+            known, codes = self._sorted(place)
             at = np.searchsorted(known, distinct)
         return codes[at][inverse]
 
-    def place_trained(self, row: int, codes: Codes) -> Codes:
+    def codes_for_trained(self, place: int, codes: Codes) -> Codes:
         """The code of each training value of a feature, by its code there; new ones are added."""
-        table, trained = self._tables[row], self.rows.tables[row]
+        table, trained = self._tables[place], self.rows.tables[place]
         if table is trained:
             return codes
-        exact = self.rows.schema.features[self.rows.schema.mutable[row]].encode(table)[0]
+        exact = self.rows.schema.features[self.rows.schema.mutable[place]].encode(table)[0]
         known = np.full(len(trained), -1, dtype=np.int32)
         known[exact[exact >= 0]] = np.flatnonzero(exact >= 0)
         new = np.setdiff1d(codes, np.flatnonzero(known >= 0))
@@ -440,21 +443,21 @@ class GrowingTables:
             known[new] = len(table) + np.arange(new.size)
             cells = stack(unwrapped(table), unwrapped(trained.take(new)))
             grown = pd.Series(cells, name=table.name, dtype=table.dtype)
-            self._tables = [grown if at == row else old for at, old in enumerate(self._tables)]
-            self._numbers.pop(row, None)
+            self._tables = [grown if at == place else old for at, old in enumerate(self._tables)]
+            self._numbers.pop(place, None)
         return known[codes]
 
-    def _as_cells(self, row: int, numbers: FloatArray) -> FloatArray:
+    def _as_cells(self, place: int, numbers: FloatArray) -> FloatArray:
         """Numbers as cells of the column hold them, with one zero."""
-        single = is_float32(self._tables[row].dtype)
+        single = is_float32(self._tables[place].dtype)
         return (numbers.astype(np.float32).astype(np.float64) if single else numbers) + 0.0
 
-    def _sorted(self, row: int) -> tuple[FloatArray, Codes]:
-        keys = np.where(np.isnan(self.numbers(row)), np.inf, self.numbers(row))
+    def _sorted(self, place: int) -> tuple[FloatArray, Codes]:
+        keys = np.where(np.isnan(self.numbers(place)), np.inf, self.numbers(place))
         # Of equal ones the first.
         known, first = np.unique(keys, return_index=True)
-        self._known[row] = known, first.astype(np.int32)
-        return self._known[row]
+        self._known[place] = known, first.astype(np.int32)
+        return self._known[place]
 
 
 def to_cells(numbers: FloatArray, dtype: Any) -> pd.Series[Any]:

@@ -145,7 +145,7 @@ class DirectSearch:
     def _score(self, person: IntArray, codes: Codes) -> tuple[IntArray, BoolArray]:
         """The numbers of rows among those visited, and which are good."""
         visited = self.visited
-        numbers = visited.place(person, _row_draws(codes), codes)
+        numbers = visited.number_rows(person, _row_draws(codes), codes)
         visited.evaluate(numbers)
         good = visited.good(numbers)
         good &= ~self._unstable.has_failed(self.people[person], visited.draw[numbers])
@@ -190,7 +190,7 @@ class DirectSearch:
         row, change = np.nonzero(starts[:, changes[:, 0]] == OWN)
         made = starts[row]
         made[np.arange(row.size), changes[change, 0]] = changes[change, 1]
-        numbers = RowTable(made.shape[1]).place(made)
+        numbers = RowTable(made.shape[1]).number_rows(made)
         first = np.unique(numbers, return_index=True)[1][:room]
         return np.ascontiguousarray(made[first].T)
 

@@ -146,7 +146,7 @@ def further_measures(
     """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
     measures: dict[str, np.ndarray] = {}
     if outcome.computed or fitted.plausibility is not None:
-        followed = outcome.answers.rows.codes[[column.row for column in outcome.computed]] != OWN
+        followed = outcome.answers.rows.codes[[column.place for column in outcome.computed]] != OWN
         measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
     # These two are measured in any case.
     if fitted.distance.name not in ("gower", "l1"):

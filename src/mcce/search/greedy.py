@@ -100,7 +100,7 @@ class GreedyWalk:
         group = candidates.group[people]
         who, draw = np.nonzero(cache.known[group] & ~unstable[people])
         codes = candidates.select(people[who], draw).codes
-        row = self.visited.place(people[who], draw, codes)
+        row = self.visited.number_rows(people[who], draw, codes)
         at = group[who], draw
         self.visited.store_scores(row, ScoredRows(cache.score[at], cache.valid[at]))
 
@@ -171,7 +171,7 @@ class GreedyWalk:
         return as_good & (visited.plausible[row] >= visited.plausible[now])
 
     def _visit(self, walks: IntArray, codes: Codes) -> IntArray:
-        row = self.visited.place(self.person[walks], self.draw[walks], codes)
+        row = self.visited.number_rows(self.person[walks], self.draw[walks], codes)
         self.visited.reach(row)
         return row
 

@@ -53,27 +53,27 @@ def name_remedies(
     ends: float = math.inf,
 ) -> SearchOutcome:
     """The outcome with reasons that name what would help."""
-    given = settings.search
-    assert isinstance(given, Search)
-    if outcome.stopped or not fitted.n_desired or given.max_evaluations is not None:
+    full = settings.search
+    assert isinstance(full, Search)
+    if outcome.stopped or not fitted.n_desired or full.max_evaluations is not None:
         return outcome
-    n_samples = min(N_SAMPLES, settings.n_samples or given.n_samples)
-    short = replace(given, n_samples=n_samples, max_samples=n_samples)
+    n_samples = min(N_SAMPLES, settings.n_samples or full.n_samples)
+    short = replace(full, n_samples=n_samples, max_samples=n_samples)
     one = replace(settings, n_samples=None, n_counterfactuals=1, diversity=None)
     n_evaluated = outcome.n_evaluated
 
     def run(tried: AnySearch, rules: Constraints, people: IntArray) -> Answers:
         nonlocal n_evaluated
         how = replace(one, search=tried, max_direct_rows=MAX_ROWS_FEWER)
-        found = search(fitted, how, rules, factuals, people, callback, ends)
-        n_evaluated += found.n_evaluated
-        return found.answers
+        short_outcome = search(fitted, how, rules, factuals, people, callback, ends)
+        n_evaluated += short_outcome.n_evaluated
+        return short_outcome.answers
 
     reasons, misses = dict(outcome.reasons), outcome.misses
     people = np.array(sorted(reasons), dtype=np.int64)
-    if given.min_plausibility > 0 and not given.allow_implausible:
-        found, helps = _less_plausible(fitted, short, constraints, people, run)
-        misses = _nearest(factuals, misses, found)
+    if full.min_plausibility > 0 and not full.allow_implausible:
+        implausible, helps = _less_plausible(fitted, short, constraints, people, run)
+        misses = _nearest(factuals, misses, implausible)
         people = _add_remedies(reasons, people, helps)
     for lift in lift_each(short, constraints, MAX_LIFTED):
         if people.size:

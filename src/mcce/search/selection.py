@@ -314,7 +314,7 @@ def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
     place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
     parent = numbers[place]
     codes = np.where(undone @ units, OWN, visited.cells[parent, 1:]).T
-    child = visited.place(visited.person[parent], visited.draw[parent], codes)
+    child = visited.number_rows(visited.person[parent], visited.draw[parent], codes)
     return parent, child
 
 

@@ -79,7 +79,7 @@ def units_of(constraints: Constraints, consequences: Consequences | None) -> Boo
     unit = np.arange(constraints.schema.mutable.size)
     for constraint in constraints.of_rows:
         if isinstance(constraint, Together):
-            linked = np.isin(unit, unit[constraints.mutable_positions(constraint)])
+            linked = np.isin(unit, unit[constraints.mutable_places(constraint)])
             unit[linked] = unit[linked].min()
     units = np.unique(unit)[:, None] == unit
     if consequences is not None:
@@ -97,7 +97,7 @@ def influential_units(settings: WalkSettings, schema: Schema) -> BoolArray:
         return np.ones(len(settings.units), dtype=bool)
     noticed = np.isin(schema.mutable, surrogate.inputs(MAX_INFLUENTIAL))
     for column in reversed(() if settings.consequences is None else settings.consequences.columns):
-        noticed[column.actions] |= noticed[column.row]
+        noticed[column.actions] |= noticed[column.place]
     return settings.units @ noticed
 
 
@@ -131,24 +131,24 @@ class VisitedRows:
         self.score, self.gower, self.distance, self.knn_distance = np.empty((4, 0))
         self.n_evaluated = 0
 
-    def place(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
+    def number_rows(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
         """The number of each row, with what follows from its changes; new rows are added."""
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
         consequences = self.settings.consequences
         if consequences is None:
-            return self._place(cells, draw)
+            return self._number_cells(cells, draw)
         # What follows is computed once for each set of changes.
         cells[:, [1 + at for at in consequences.places]] = OWN
-        actions = self._actions.place(cells)
+        actions = self._actions.number_rows(cells)
         new = _new(actions, self._completed.size)
         if new.size:
             whose, changes = self.people[person[new]], np.ascontiguousarray(cells[new, 1:].T)
             cells[new, 1:] = consequences.complete(self.values, whose, changes).T
-            self._completed = append(self._completed, self._place(cells[new], draw[new]))
+            self._completed = append(self._completed, self._number_cells(cells[new], draw[new]))
         return self._completed[actions]
 
-    def _place(self, cells: Codes, draw: IntArray | Codes) -> IntArray:
-        n_known, numbers = len(self.cells), self._numbers.place(cells)
+    def _number_cells(self, cells: Codes, draw: IntArray | Codes) -> IntArray:
+        n_known, numbers = len(self.cells), self._numbers.number_rows(cells)
         new = _new(numbers, n_known)
         self._add(cells[new], draw[new])
         return numbers
@@ -414,7 +414,7 @@ class PredictedRows(VisitedRows):
             self._take_over(person, codes, scored)
 
     def _take_over(self, person: IntArray, codes: Codes, scored: ScoredRows) -> None:
-        numbers = self.place(person, np.full(person.size, -1), codes)
+        numbers = self.number_rows(person, np.full(person.size, -1), codes)
         self.evaluate(numbers)
         self._learn(numbers, scored)
 

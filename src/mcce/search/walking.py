@@ -292,7 +292,7 @@ class SurrogateBlock(WalkedBlock):
         changed = self.visited.cells[numbers] != OWN
         changed = changed.astype(np.int32)
         changed[:, 0] = self.visited.person[numbers]
-        place = times_seen_before(RowTable(changed.shape[1]).place(changed))
+        place = times_seen_before(RowTable(changed.shape[1]).number_rows(changed))
         return numbers[np.lexsort((place, self.visited.person[numbers]))]
 
     def _first_good(self, numbers: IntArray, most: IntArray) -> IntArray:
@@ -380,7 +380,7 @@ class SurrogateBlock(WalkedBlock):
         left = np.setdiff1d(np.arange(self.candidates.people.size), self._answered())
         who, draw = np.nonzero(self.candidates.distinct[self.candidates.group[left]])
         codes = self.candidates.select(left[who], draw).codes
-        self.visited.evaluate(self.visited.place(left[who], draw, codes))
+        self.visited.evaluate(self.visited.number_rows(left[who], draw, codes))
 
 
 def explain_unanswered(
@@ -411,15 +411,15 @@ def _score_best_draws(
     """Have the predictor score the most promising draw of people of whom it scored nothing."""
     visited, candidates = block.visited, block.candidates
     untried = np.isin(person, visited.cells[_scored(block), 0], invert=True)
-    rows = np.flatnonzero(untried & (listing.n_allowed > 0))
-    if not rows.size:
+    row_numbers = np.flatnonzero(untried & (listing.n_allowed > 0))
+    if not row_numbers.size:
         return
-    draw = listing.draw[rows]
-    margin = cache.score[candidates.group[person[rows]][:, None], draw].round(DECIMALS)
-    best = np.lexsort((-margin, ~predicted[rows], ~listed[rows]), axis=-1)[:, 0]
-    draws = draw[np.arange(rows.size), best]
-    codes = candidates.select(person[rows], draws).codes
-    visited.call_predictor(visited.place(person[rows], draws, codes))
+    draw = listing.draw[row_numbers]
+    margin = cache.score[candidates.group[person[row_numbers]][:, None], draw].round(DECIMALS)
+    best = np.lexsort((-margin, ~predicted[row_numbers], ~listed[row_numbers]), axis=-1)[:, 0]
+    draws = draw[np.arange(row_numbers.size), best]
+    codes = candidates.select(person[row_numbers], draws).codes
+    visited.call_predictor(visited.number_rows(person[row_numbers], draws, codes))
 
 
 def _scored(block: SurrogateBlock) -> IntArray:

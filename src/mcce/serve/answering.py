@@ -223,7 +223,7 @@ def describe(
     explainer, labels = answerer.explainer, settings.words(language)
     requirements, mutable = requirements_of(explainer), explainer.schema_.mutable
     frozen = requirements.constraints.frozen_for_everybody
-    following = {int(mutable[target.row]) for target in requirements.computed}
+    following = {int(mutable[target.place]) for target in requirements.computed}
     accepted = _accepted(explainer.fitted_)
     return {
         "name": settings.name,

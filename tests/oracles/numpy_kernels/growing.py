@@ -79,15 +79,15 @@ def _best_split(
     """Admissible split of largest gain, or None where the node is a leaf."""
     smallest = max(growth.min_samples_split, 2 * growth.min_samples_leaf, 2)
     too_deep = growth.max_depth is not None and node.depth >= growth.max_depth
-    if node.rows.size < smallest or too_deep:
+    if node.row_numbers.size < smallest or too_deep:
         return None
-    inside = _impurity(response, node.rows)
+    inside = _impurity(response, node.row_numbers)
     if inside.is_pure():
         return None
     best: Split | None = None
     n_checked = 0
     for column in inputs if growth.max_features is None else _shuffle(inputs, node.key):
-        split = best_split_of(columns, int(column), node.rows, inside, growth)
+        split = best_split_of(columns, int(column), node.row_numbers, inside, growth)
         if split is None:
             continue
         if best is None or (split.gain, -split.column) > (best.gain, -best.column):

@@ -103,7 +103,7 @@ class RowTable:
         self.width = width
         self._numbers: dict[bytes, int] = {}
 
-    def place(self, rows: Codes) -> IntArray:
+    def number_rows(self, rows: Codes) -> IntArray:
         """Number of each row, shape (n_rows,); rows never seen before get the next numbers."""
         if rows.shape[1] != self.width:
             raise ValueError("the rows have another width than the table")
@@ -113,7 +113,7 @@ class RowTable:
 
 def weigh_errors(
     cells: Codes,
-    rows: IntArray,
+    row_numbers: IntArray,
     between: tuple[IntArray, IntArray],
     known: IntArray,
     error: FloatArray,
@@ -124,15 +124,15 @@ def weigh_errors(
     Examples
     --------
     >>> cells = np.array([[0, 0], [0, 1], [1, 1]], dtype=np.int32)
-    >>> rows, known, zero = np.array([1, 2]), np.array([0]), np.zeros(2)
+    >>> row_numbers, known, zero = np.array([1, 2]), np.array([0]), np.zeros(2)
     >>> between = np.array([0, 0]), np.array([1, 1])
-    >>> weigh_errors(cells, rows, between, known, np.array([1.0]), (zero, zero))
+    >>> weigh_errors(cells, row_numbers, between, known, np.array([1.0]), (zero, zero))
     (array([0.5 , 0.25]), array([0.5 , 0.25]))
     """
     total, weight = sums[0].copy(), sums[1].copy()
-    for at in range(rows.size):
+    for at in range(row_numbers.size):
         for one in range(between[0][at], between[1][at]):
-            share = np.ldexp(1.0, -int((cells[rows[at]] != cells[known[one]]).sum()))
+            share = np.ldexp(1.0, -int((cells[row_numbers[at]] != cells[known[one]]).sum()))
             total[at] += share * error[one]
             weight[at] += share
     return total, weight
