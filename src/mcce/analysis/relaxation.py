@@ -86,12 +86,12 @@ def relaxations(
         return replace(found, answers=found.answers.take(changes_it))
 
     tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = []
-    for lift in lift_each(settings.search, constraints):
-        how = replace(settings, search=lift.search)
+    for relaxation in lift_each(settings.search, constraints):
+        relaxed = replace(settings, search=relaxation.search)
         # With another margin, other rows are valid.
-        known = None if how.search.margin != settings.search.margin else remembered
-        given = fitted, how, lift.constraints, factuals, people
-        tried.append((lift.name, lift.kind, partial(run, *given, remembered=known)))
+        known = None if relaxed.search.margin != settings.search.margin else remembered
+        given = fitted, relaxed, relaxation.constraints, factuals, people
+        tried.append((relaxation.name, relaxation.kind, partial(run, *given, remembered=known)))
     tried.sort(key=lambda one: one[1] == "bound")
     if refit is not None:
         names = fitted.schema.names
