@@ -19,7 +19,7 @@ from mcce.tables.schema import EncodedRows, Schema
 from mcce_lab.datasets import DatasetError, load
 from measure import Seconds, Table, cpu, interleave, times, write
 
-MAX_ROWS, MAX_TARGETS, MOST_LEVELS = 15_000, 4, 255
+MAX_ROWS, MAX_TARGETS, MAX_LEVELS = 15_000, 4, 255
 
 
 def main() -> None:
@@ -103,7 +103,7 @@ def _rival(rows: EncodedRows, inputs: np.ndarray) -> HistGradientBoostingRegress
         max_leaf_nodes=16,
         learning_rate=0.125,
         early_stopping=False,
-        categorical_features=[not f.ordered and f.n_codes <= MOST_LEVELS for f in features],
+        categorical_features=[not f.ordered and f.n_codes <= MAX_LEVELS for f in features],
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from mcce import MCCE
-from mcce.files.sampling import sample_training
+from mcce.files.training_sample import sample_training
 from mcce.search.config import SearchName
 from mcce_lab.experiments.case import Case
 from wide import wide_case

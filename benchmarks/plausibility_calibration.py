@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cases import DATA
 from mcce.plausibility.conformal import Calibration
-from mcce.plausibility.model import RARE, PlausibilityModel
+from mcce.plausibility.model import RARE_LEVEL_SHARE, PlausibilityModel
 from mcce.tables.schema import Schema
 from mcce_lab import datasets
 from mcce_lab.datasets import DatasetError
@@ -29,7 +29,7 @@ from measure import Table, log
 LEVELS = (0.05, 0.01)
 N_SPLITS, N_RARE = 20, 50
 # Accepted and declined rows of a table, at most: calibration needs no more to be seen.
-MOST = 4_000
+MAX_ROWS = 4_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +86,8 @@ def unseen_p_values(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], Calibration]:
     """Unseen accepted rows, their p-values, whether they have a rare level, and the calibration."""
     rng = np.random.default_rng(seed)
-    order = rng.permutation(np.flatnonzero(rows.accepted))[:MOST]
-    declined = rng.permutation(np.flatnonzero(~rows.accepted))[:MOST]
+    order = rng.permutation(np.flatnonzero(rows.accepted))[:MAX_ROWS]
+    declined = rng.permutation(np.flatnonzero(~rows.accepted))[:MAX_ROWS]
     seen, unseen = order[: order.size // 2], order[order.size // 2 :]
     train = rows.frame.iloc[np.concatenate([seen, declined])]
     encoded = Schema.learn_rows(train, immutable=rows.immutable)
@@ -99,7 +99,7 @@ def unseen_p_values(
     for name in train.select_dtypes(exclude="number").columns.difference(rows.immutable):
         share = rows.frame[name].iloc[seen].value_counts(normalize=True)
         there = rows.frame[name].iloc[unseen].map(share).astype(float).fillna(0.0)
-        rare |= (there < RARE).to_numpy()
+        rare |= (there < RARE_LEVEL_SHARE).to_numpy()
     return unseen, found, rare, model.calibration_
 
 

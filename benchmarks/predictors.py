@@ -24,7 +24,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neural_network import MLPClassifier
 
 from mcce_lab.experiments.predictors import (
-    LEAST_AUC,
+    MIN_AUC,
     ROWS_PER_BLOCK,
     Floats,
     NetworkSettings,
@@ -228,7 +228,7 @@ def _train(
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(matrix[train], outcome[train])
         auc = float(roc_auc_score(outcome[test], model.predict_proba(matrix[test])[:, 1]))
-        if auc >= LEAST_AUC:
+        if auc >= MIN_AUC:
             break
     arrays = {"input_names": np.array(inputs), "natural_mean": mean, "natural_sd": spread}
     arrays |= {f"coef_{i}": coef for i, coef in enumerate(model.coefs_)}

@@ -27,7 +27,7 @@ FIGURES = (
     *("copies", "value_copies", "holdout_share", "distance_auc", "calibrated_auc"),
     *("rare_values_auc", "rare_values_tpr_1%"),
 )
-N_PEOPLE, MOST_ROWS = 1_000, 30_000
+N_PEOPLE, MAX_ROWS = 1_000, 30_000
 
 
 def main(names: tuple[str, ...]) -> None:
@@ -42,7 +42,7 @@ def main(names: tuple[str, ...]) -> None:
 
 
 def _audit(case: Case, search: str, release: str) -> list[str]:
-    people = case.train.sample(frac=1, random_state=0).iloc[:MOST_ROWS]
+    people = case.train.sample(frac=1, random_state=0).iloc[:MAX_ROWS]
     n = len(people) * 2 // 5
     training, holdout, reference = people[:n], people[n : 2 * n], people[2 * n :]
     explainer = case.explainer().set_params(search=search, n_samples=None, random_state=0)

@@ -33,7 +33,7 @@ from mcce_lab.experiments.predictors import Floats
 SCORES = ("range", "ranks", "lof", "forest", "pca")
 N_NEIGHBOURS = 5
 # A pair of levels contradicts if this share of what is expected occurs, and so much is expected.
-SHARE, LEAST_EXPECTED = 0.01, 20.0
+SHARE, MIN_EXPECTED = 0.01, 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ class Contradictions:
             np.add.at(seen, (values[:, one], values[:, other]), 1)
             expected = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / len(values)
             rare = seen < SHARE * expected
-            tables[one, other] = rare & (expected >= LEAST_EXPECTED)
+            tables[one, other] = rare & (expected >= MIN_EXPECTED)
         return cls(tables)
 
     def __call__(self, values: Floats) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ SCORES = ("lof", "forest", "pca")
 # An answer with a smaller plausibility is implausible.
 IMPLAUSIBLE = 0.01
 # Fewer people say nothing.
-LEAST_PEOPLE = 10
+MIN_PEOPLE = 10
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def differences(
     units = {one.name: both[f"{one.name} before"].mean() / 100 for one in MEASURES if one.relative}
     if n_changes is not None:
         both = both[np.sign(both["sparsity after"] - both["sparsity before"]) == n_changes]
-    if len(both) < LEAST_PEOPLE:
+    if len(both) < MIN_PEOPLE:
         return len(both), {}
     found = {}
     for one in MEASURES:

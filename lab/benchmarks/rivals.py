@@ -30,7 +30,7 @@ from measure import cpu
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast"]
 SEARCHES: tuple[SearchName, ...] = ("paper", "sparse", "balanced", "plausible", "near", "fast")
 # A search is timed at most so often, and not again after so many seconds in total.
-MOST_TIMINGS = 3
+MAX_TIMINGS = 3
 SECONDS_FOR_MORE = 2.0
 
 Result = TypeVar("Result")
@@ -164,7 +164,7 @@ def time_fastest(work: Callable[[], Result]) -> tuple[float, Result]:
     """CPU seconds of the fastest of a few runs, and the result of the first."""
     best, result = cpu(work)
     spent = best
-    for _ in range(MOST_TIMINGS - 1):
+    for _ in range(MAX_TIMINGS - 1):
         if spent > SECONDS_FOR_MORE:
             break
         seconds, _ = cpu(work)

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from .errors import WriteError as WriteError
     from .explainer import MCCE as MCCE
     from .explainer import load as load
-    from .files.sampling import TrainingSample as TrainingSample
-    from .files.sampling import sample_training as sample_training
+    from .files.training_sample import TrainingSample as TrainingSample
+    from .files.training_sample import sample_training as sample_training
     from .model.ctree import InferenceTreeChain as InferenceTreeChain
     from .model.forest import ForestChain as ForestChain
     from .model.trees import TreeChain as TreeChain
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .predictors.decision import Interval as Interval
     from .privacy.accounting import Ledger as Ledger
     from .privacy.domains import Domain as Domain
-    from .privacy.trees import PrivateTrees as PrivateTrees
+    from .privacy.private_trees import PrivateTrees as PrivateTrees
     from .search.config import ExactSearch as ExactSearch
     from .search.config import Search as Search
     from .tables.schema import Schema as Schema
@@ -80,14 +80,14 @@ _MODULES = {
     "NotFittedError": "errors",
     "ParameterError": "errors",
     "PredictorError": "errors",
-    "PrivateTrees": "privacy.trees",
+    "PrivateTrees": "privacy.private_trees",
     "ReadError": "errors",
     "SavedFileError": "errors",
     "Schema": "tables.schema",
     "SchemaError": "errors",
     "Search": "search.config",
     "TimeLimitError": "errors",
-    "TrainingSample": "files.sampling",
+    "TrainingSample": "files.training_sample",
     "TreeChain": "model.trees",
     "WorkerError": "errors",
     "WriteError": "errors",
@@ -99,7 +99,7 @@ _MODULES = {
     "privacy": "privacy",
     "protocols": "protocols",
     "report": "report",
-    "sample_training": "files.sampling",
+    "sample_training": "files.training_sample",
     "testing": "testing",
 }
 __all__ = [*_MODULES, "__version__"]

@@ -34,7 +34,7 @@ Places: TypeAlias = tuple[FloatArray, FloatArray]
 # The decision has two values.
 N_CLASSES = 2
 # A standard deviation of a number that is not constant.
-SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
+SMALLEST_FLOAT = float(np.finfo(np.float64).smallest_subnormal)
 # Classes whose parameters are their arguments, as scikit-learn has it.
 DISTANCES = Registry(
     group="mcce.distances",
@@ -625,4 +625,4 @@ def _deviation(feature: Feature, codes: Any) -> float:
     scaled = (numbers - numbers[0]) / feature.spread
     mean = np.average(scaled, weights=counts)
     share = float(np.sqrt(np.average((scaled - mean) ** 2, weights=counts)))
-    return max(feature.spread * share, SMALLEST)
+    return max(feature.spread * share, SMALLEST_FLOAT)

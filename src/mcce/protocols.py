@@ -407,7 +407,7 @@ class CapableGenerator(Generator, Protocol):
     def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
         """Take what :meth:`to_arrays` gave, as if fitted; returns itself.
 
-        Files may come from strangers: raises ``ValueError`` for arrays that ``fit`` could not have
+        Files may come from anybody: raises ``ValueError`` for arrays that ``fit`` could not have
         learned.
         """
         ...

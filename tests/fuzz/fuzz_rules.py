@@ -27,7 +27,7 @@ transitions = {feature = "housing", allowed = {rent = ["own"], boat = ["rent", "
 [[rules]]
 relation = {name = "works from 16 on", holds = "years <= age - 16"}
 """
-MOST_SECONDS, MOST_MB, MOST_WORDS = 2.0, 200.0, 600
+MAX_SECONDS, MAX_MB, MAX_WORDS = 2.0, 200.0, 600
 # The address sanitizer surrounds and keeps every allocation, and checks every access.
 FACTOR = 4.0 if "libasan" in os.environ.get("LD_PRELOAD", "") else 1.0
 WORDS = (
@@ -175,7 +175,7 @@ def _outcome(make: Callable[[], Any]) -> str:
             explainer = MCCE(score, (0.8, 10), constraints=make(), n_samples=20)
             explainer.fit(train).explain(train.head(3))
     except ConstraintError as error:
-        fine = len(str(error)) <= MOST_WORDS and str(error).isprintable()
+        fine = len(str(error)) <= MAX_WORDS and str(error).isprintable()
         return "refused" if fine else f"{len(str(error))} letters: {str(error)[:300]!r}"
     except McceError as error:
         return "refused" if len(str(error)) < 4000 else f"{len(str(error))} letters"

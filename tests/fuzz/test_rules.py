@@ -12,8 +12,8 @@ from fuzz_rules import (
     CONDITIONS,
     FACTOR,
     FILES,
-    MOST_MB,
-    MOST_SECONDS,
+    MAX_MB,
+    MAX_SECONDS,
     use_condition,
     use_file,
 )
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="measures as POS
 def assert_fine(taken, outcomes):
     outcome, seconds, mb = taken
     assert outcome in ("accepted", "refused")
-    assert seconds <= FACTOR * MOST_SECONDS
-    assert mb <= FACTOR * MOST_MB
+    assert seconds <= FACTOR * MAX_SECONDS
+    assert mb <= FACTOR * MAX_MB
     outcomes.append(outcome)
 
 

@@ -47,7 +47,7 @@ COSTS = ("unit", "distance", "density")
 ALONE = "no training row to go to has the same immutable values"
 CUT_OFF = "no path over training rows with the same immutable values leads to an accepted one"
 # The least cost of a step per distance, however dense its surroundings.
-LEAST_COST = 0.01
+MIN_COST = 0.01
 NOWHERE = -1
 
 
@@ -260,7 +260,7 @@ class FACE(Baseline):
         if self.cost == "distance":
             return pairs.distance
         between = (own[pairs.owner] + density[pairs.row]) / 2
-        return pairs.distance * np.maximum(-np.log(between), LEAST_COST)
+        return pairs.distance * np.maximum(-np.log(between), MIN_COST)
 
     def _steps(self, people: EncodedRows, first: Pairs) -> pd.DataFrame:
         """All steps of people who have an answer, by person: ``owner``, ``row``, ``cost``, ..."""

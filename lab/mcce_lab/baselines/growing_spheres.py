@@ -38,7 +38,7 @@ NOTHING = "no random point was accepted up to the largest shell"
 # Halvings of the first ball: a decision any nearer is not worth the calls.
 MAX_HALVINGS = 20
 # The largest probability with which a level changes.
-MOST_FLIPS = 0.5
+MAX_FLIPS = 0.5
 
 
 class GrowingSpheres(Baseline):
@@ -177,7 +177,7 @@ class _Search:
         sides = np.maximum(own, 1.0) - np.minimum(own, 0.0)
         with np.errstate(over="ignore"):  # infinite for people very far from the cube
             diagonal = np.sqrt((sides**2).sum(axis=1))
-        return np.maximum(diagonal, 2 * MOST_FLIPS)
+        return np.maximum(diagonal, 2 * MAX_FLIPS)
 
     def draw(
         self, who: IntArray, inner: FloatArray, width: FloatArray
@@ -218,7 +218,7 @@ class _Search:
         radius = inner + width * random.random((n_samples, 1))
         points[:, self.numbers] += direction / np.maximum(length, 1e-300) * radius
         for axes in self.levels:
-            flips = random.random(n_samples) < min(MOST_FLIPS, inner / 2)
+            flips = random.random(n_samples) < min(MAX_FLIPS, inner / 2)
             # Any level but the person's own, if there is another.
             ahead = random.integers(1, max(axes.size, 2), size=n_samples)
             other = (points[0, axes].argmax() + ahead) % axes.size

@@ -30,7 +30,7 @@ from mcce.protocols import (
 from .baseline import Training
 
 # A missing number is a point far beyond all numbers.
-FAR = 5e307
+FAR_GAP = 5e307
 # Distances in one block, which then fits into the CPU cache.
 BLOCK = 2**17
 
@@ -112,7 +112,7 @@ def distances(one: FloatArray, other: FloatArray, is_level: BoolArray) -> FloatA
 def scaled_gap(one: FloatArray, other: FloatArray) -> FloatArray:
     """Differences of range-scaled numbers, 1 where one of two is missing."""
     gap = np.abs(one - other)
-    return np.where(gap > FAR, 1.0, gap)
+    return np.where(gap > FAR_GAP, 1.0, gap)
 
 
 def cell_gaps(people: EncodedRows, rows: EncodedRows, pairs: Pairs) -> FloatArray:

@@ -25,7 +25,7 @@ from mcce.protocols import OWN, BoolArray, EncodedRows, Feature, FloatArray, Int
 from .baseline import Declined, Found, Training
 
 # A number that moves by less of its range does not change.
-LEAST_MOVE = 1e-9
+MIN_MOVE = 1e-9
 # Written numbers are equal if they differ by no more than so many units in the last place; a
 # decimal place must be larger than that by the factor.
 WRITTEN_ULPS, MARGIN = 4, 10
@@ -107,7 +107,7 @@ class Space:
         for axes in self.groups:
             best = points[:, axes].argmax(axis=1)
             placed[:, axes] = best[:, None] == np.arange(axes.size)
-        kept = ~self.is_mutable | (numbers & (np.abs(placed - own) <= LEAST_MOVE))
+        kept = ~self.is_mutable | (numbers & (np.abs(placed - own) <= MIN_MOVE))
         return np.where(kept, own, placed)
 
     def n_changes(self, points: FloatArray, own: FloatArray) -> IntArray:

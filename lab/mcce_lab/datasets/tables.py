@@ -29,7 +29,7 @@ from .cards import NAMES, card
 
 VARIABLE = "MCCE_DATA"
 # More than any data set here has, and little enough for any machine.
-MOST_BYTES, MOST_LINE, MOST_CELLS = 2**27, 2**16, 5 * 10**7
+MAX_TABLE_BYTES, MAX_LINE_BYTES, MAX_TABLE_CELLS = 2**27, 2**16, 5 * 10**7
 
 
 class DatasetError(McceError, OSError, ValueError):
@@ -108,14 +108,14 @@ def read(path: Path, *, header: int | None = 0) -> pd.DataFrame:
 
 def _contents(path: Path) -> bytes:
     """The bytes of a file, unpacked, of which no more are read than a data set has."""
-    if path.stat().st_size <= MOST_BYTES:
+    if path.stat().st_size <= MAX_TABLE_BYTES:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            text: bytes = stream.read(MOST_BYTES + 1)
-        if len(text) <= MOST_BYTES:
+            text: bytes = stream.read(MAX_TABLE_BYTES + 1)
+        if len(text) <= MAX_TABLE_BYTES:
             return text
     raise DatasetError(
-        f"{str(path)!r} holds more than {MOST_BYTES} bytes, unpacked, which is more than any data "
-        "set here has. It may be another file: copy it again."
+        f"{str(path)!r} holds more than {MAX_TABLE_BYTES} bytes, unpacked, which is more than any "
+        "data set here has. It may be another file: copy it again."
     )
 
 
@@ -124,10 +124,11 @@ def _check_size(path: Path, text: bytes) -> None:
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
     lengths = np.diff(ends, prepend=-1, append=len(text))
     n_columns = text[: int(lengths[0])].count(b",") + 1
-    if lengths.max() > MOST_LINE or lengths.size * n_columns > MOST_CELLS:
+    if lengths.max() > MAX_LINE_BYTES or lengths.size * n_columns > MAX_TABLE_CELLS:
         raise DatasetError(
-            f"{str(path)!r} has lines of more than {MOST_LINE} bytes, or more than {MOST_CELLS} "
-            "cells, which no data set here has. It may be another file: copy it again."
+            f"{str(path)!r} has lines of more than {MAX_LINE_BYTES} bytes, or more than "
+            f"{MAX_TABLE_CELLS} cells, which no data set here has. It may be another file: "
+            "copy it again."
         )
 
 

@@ -30,7 +30,7 @@ from .predictors import Floats
 
 TABLES = ("train", "factuals", "reference_cfs")
 COSTS = ("l0", "l1")
-MOST_ERROR = 1e-6  # of a score, stated and computed
+MAX_ERROR = 1e-6  # of a score, stated and computed
 COLUMNS = [
     *("dataset", "code", "l0", "l0_sd", "l1", "l1_sd", "n_ce", "copies_%", "seeds"),
     *("l0_seeds", "l1_seeds", *STEPS),
@@ -113,7 +113,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _check_scores(case: Case, stated: pd.Series[float], folder: Path) -> None:
     error = float(np.abs(case.predictor(case.factuals) - stated).max())
-    if error > MOST_ERROR:
+    if error > MAX_ERROR:
         raise ParameterError(
             f"The network in {str(folder)!r} must score the people as stated in factuals.csv.gz, "
             f"but differs by up to {error:.2g}. The files may be of different runs: copy them "

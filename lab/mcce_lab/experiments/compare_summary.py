@@ -26,7 +26,7 @@ MEASURES = (
 )
 # What changes are weighed against, and the least people for a verdict.
 AGAINST = ("l1", *JUDGES)
-LEAST_IN_COMMON = 20
+MIN_IN_COMMON = 20
 CASE = ["dataset", "box"]
 CELL = [*CASE, "network", "seed"]
 
@@ -134,7 +134,7 @@ def _verdicts(tables: dict[str, pd.DataFrame], ours: str, rival: str) -> dict[st
     gaps = {}
     for measure, table in tables.items():
         gap = (table[ours] - table[rival]).dropna()
-        if len(gap) < LEAST_IN_COMMON:
+        if len(gap) < MIN_IN_COMMON:
             return dict.fromkeys(AGAINST, 0)
         gaps[measure] = interval(gap.index.to_frame(), gap.to_numpy())
     return {judge: _dominates(gaps["sparsity"], gaps[judge]) for judge in AGAINST}
@@ -202,12 +202,12 @@ SEARCH_MARKERS = dict(zip(SEARCHES, "*vosP^", strict=True))
 MARKERS = {"real rows": "p", "NICE": "s", "sampling": "^", "gradients": "D", "packages": "X"}
 TICKS = [1, 2, 3, 5, 10, 20]
 # Means over fewer people say little of a method.
-LEAST_COVERAGE = 0.5
+MIN_COVERAGE = 0.5
 
 
 def draw_fronts(table: pd.DataFrame) -> Any:
     """Sparsity against l1 and three judges, a row of panels per data set and kind of predictor."""
-    table = table[table["coverage"] >= LEAST_COVERAGE]
+    table = table[table["coverage"] >= MIN_COVERAGE]
     from matplotlib.ticker import LogLocator
 
     cases = list(table.groupby(["dataset", "box"], sort=False))

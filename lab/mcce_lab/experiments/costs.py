@@ -46,7 +46,7 @@ METHODS: dict[str, Method] = {
     "MCCE balanced": partial(run_mcce, search="balanced"),
 }
 # Limits the seeds of slow methods.
-MOST_SEEDS = {"MCCE balanced": 2}
+MAX_SEEDS = {"MCCE balanced": 2}
 # Other rows that the published figures may be based on.
 OTHER_ROWS = {"gmc": "filtered", "fico": "all"}
 # Of these the main rows are not those of the published figures, but the other ones are.
@@ -121,7 +121,7 @@ def _black_box_row(case: Case, rows: str, options: Options) -> dict[str, Any]:
 
 
 def _seeds(method: str, options: Options) -> range:
-    return range(min(options.seeds, MOST_SEEDS.get(method, options.seeds)))
+    return range(min(options.seeds, MAX_SEEDS.get(method, options.seeds)))
 
 
 def _published_rows(name: str) -> list[dict[str, Any]]:

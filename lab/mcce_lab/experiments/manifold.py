@@ -25,7 +25,7 @@ from .report import GREY, OTHER, OURS, legend_below, panels
 
 N_TREES, N_TREES_QUICK = 100, 20
 # Rows of each class where no rows are held out: as many as the paper generates for its figures.
-MOST_ROWS = 10_000
+MAX_CLASS_ROWS = 10_000
 # Give Me Some Credit: a quarter of the rows without outliers, 28,882.
 QUARTER = 0.25
 FIGURES_OF = "fico"
@@ -137,9 +137,9 @@ def _discriminate(
 ) -> pd.DataFrame:
     """How well classifiers tell generated from real rows, for one protocol and seed."""
     generated, training, holdout = PROTOCOLS[protocol](real, case, seed)
-    if holdout is None and len(real) > MOST_ROWS:
-        generated = generated.sample(MOST_ROWS, random_state=2 * seed)
-        training = training.sample(MOST_ROWS, random_state=2 * seed + 1)
+    if holdout is None and len(real) > MAX_CLASS_ROWS:
+        generated = generated.sample(MAX_CLASS_ROWS, random_state=2 * seed)
+        training = training.sample(MAX_CLASS_ROWS, random_state=2 * seed + 1)
     return discriminator(
         generated,
         training,

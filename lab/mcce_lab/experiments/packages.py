@@ -50,7 +50,7 @@ INCOMPLETE = "a number is missing, and the package needs complete rows"
 NO_ROW = "no accepted training row has the same immutable values"
 NOTHING = "the package found no counterfactual"
 # Labels by probability must agree with the decision.
-LEAST_MARGIN = 1e-9
+MIN_MARGIN = 1e-9
 DICE_METHODS = ("random", "genetic", "kdtree")
 # Packages keep the person, and take random numbers from global states.
 _ALONE = threading.RLock()
@@ -257,8 +257,8 @@ class _Box:
             chance = 0.5 + progress(self.decision, own, scored.score) / (2 * self.scale)
         agreed = np.where(
             scored.valid,
-            np.maximum(chance, 0.5 + LEAST_MARGIN),
-            np.minimum(chance, 0.5 - LEAST_MARGIN),
+            np.maximum(chance, 0.5 + MIN_MARGIN),
+            np.minimum(chance, 0.5 - MIN_MARGIN),
         )
         desired = np.clip(agreed, 0.0, 1.0)
         return np.column_stack([1 - desired, desired])

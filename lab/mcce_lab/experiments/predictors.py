@@ -155,7 +155,7 @@ BlackBoxKind = Literal["network", "forest"]
 # Blocks of this size fit into the CPU cache.
 ROWS_PER_BLOCK = 20_000
 # Below this a network is dead: three ReLU units in the last layer can be zero for all rows.
-LEAST_AUC = 0.6
+MIN_AUC = 0.6
 N_ATTEMPTS = 10
 N_TREES, MIN_SAMPLES_SPLIT = 200, 3
 FORMAT = 1
@@ -370,7 +370,7 @@ def _train(split: _TrainingData, settings: NetworkSettings, seed: int) -> dict[s
     for attempt in range(N_ATTEMPTS):
         layers, scores = _train_once(split, settings, seed + 1000 * attempt)
         auc = split.auc(scores)
-        if auc >= LEAST_AUC:
+        if auc >= MIN_AUC:
             break
     arrays = {"auc": np.array(auc), "seed": np.array(seed + 1000 * attempt)}
     for number, (weight, bias) in enumerate(layers):

@@ -30,7 +30,7 @@ from .case import Case, cpu_seconds, draw_one_each, prepare_case
 from .experiment import Options, ProgressLine
 from .visit_order import bin_numbers, log_likelihood
 
-MOST_ROWS, MOST_ROWS_QUICK = 4000, 300
+MAX_STEP_ROWS, MAX_QUICK_ROWS = 4000, 300
 N_FACTUALS, N_FACTUALS_QUICK = 100, 20
 
 
@@ -50,7 +50,7 @@ class Parts:
     @classmethod
     def draw(cls, case: Case, seed: int, *, quick: bool) -> Parts:
         """Three parts of the rows of a case, drawn at random."""
-        most = MOST_ROWS_QUICK if quick else MOST_ROWS
+        most = MAX_QUICK_ROWS if quick else MAX_STEP_ROWS
         size = min(most, len(case.train) // 3)
         order = np.random.default_rng(seed).permutation(len(case.train))[: 3 * size]
         training, holdout, reference = (case.train.iloc[some] for some in np.split(order, 3))

@@ -51,7 +51,7 @@ WRITTEN_ULPS, MARGIN = 4, 10
 # Numbers with so few values are levels; values of so large a share of the rows are modes.
 N_LEVELS, ATOM_SHARE = 20, 0.05
 # Of the mixture: components at most, the least weight of a mode, and rows to learn it from.
-N_COMPONENTS, LEAST_WEIGHT, N_ROWS = 10, 0.005, 10_000
+N_COMPONENTS, MIN_WEIGHT, N_ROWS = 10, 0.005, 10_000
 # Places are bounded, and count in four spreads.
 FARTHEST_PLACE, SPREADS = 0.99, 4.0
 
@@ -424,7 +424,7 @@ def _mixture(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         mixture.fit(scaled[:, None])
-    kept = mixture.weights_ >= LEAST_WEIGHT
+    kept = mixture.weights_ >= MIN_WEIGHT
     order = np.argsort(mixture.means_[kept, 0])
     weights = mixture.weights_[kept][order]
     means = (mixture.means_[kept, 0][order] * width + centre) * unit

@@ -32,32 +32,32 @@ from mcce.protocols import BoolArray, Codes, FloatArray, IntArray, WordArray, dr
 from .cells import ColumnModes
 
 # Units of weights and activations, and the largest activation. Sums stay below 2**24.
-WEIGHT_UNIT, UNIT, LARGEST = 2.0**-16, 2.0**-12, 2.0**8
-LARGEST_SUM = 2.0**24
+WEIGHT_UNIT, UNIT, MAX_ACTIVATION = 2.0**-16, 2.0**-12, 2.0**8
+MAX_SUM = 2.0**24
 # Rows that are computed together at most, and outputs of all of them.
-MOST_ROWS, MOST_OUTPUTS = 2**13, 2**22
+MAX_BLOCK_ROWS, MAX_BLOCK_OUTPUTS = 2**13, 2**22
 
 
 def chunk_rows(n_outputs: int) -> int:
     """How many rows to compute together; it changes nothing but the memory."""
-    return max(1, min(MOST_ROWS, MOST_OUTPUTS // max(n_outputs, 1)))
+    return max(1, min(MAX_BLOCK_ROWS, MAX_BLOCK_OUTPUTS // max(n_outputs, 1)))
 
 
 def fix_weights(weights: Any, reach: float = 1.0) -> FloatArray:
     """Weights on the grid, and so small that no sum is too large to be exact."""
     values = np.asarray(weights, dtype=np.float64)
-    bound = np.floor(LARGEST_SUM / 2 / max(reach, 1.0) / WEIGHT_UNIT) * WEIGHT_UNIT
+    bound = np.floor(MAX_SUM / 2 / max(reach, 1.0) / WEIGHT_UNIT) * WEIGHT_UNIT
     return np.clip(np.rint(values / WEIGHT_UNIT) * WEIGHT_UNIT, -bound, bound)
 
 
 def fix(values: FloatArray) -> FloatArray:
     """Inputs of a layer on the grid and bounded."""
-    return np.clip(np.rint(values / UNIT) * UNIT, -LARGEST, LARGEST)
+    return np.clip(np.rint(values / UNIT) * UNIT, -MAX_ACTIVATION, MAX_ACTIVATION)
 
 
 def relu(values: FloatArray) -> FloatArray:
     """The positive part of a layer's output, on the grid and bounded."""
-    return np.clip(np.rint(values / UNIT) * UNIT, 0.0, LARGEST)
+    return np.clip(np.rint(values / UNIT) * UNIT, 0.0, MAX_ACTIVATION)
 
 
 def check_weights(weights: Any, shape: tuple[int, ...], reach: float = 1.0) -> FloatArray:
@@ -137,7 +137,7 @@ class Layout:
 
     def reach(self) -> dict[str, float]:
         """The largest sum of what each array of weights is multiplied with."""
-        inputs, hidden = float(len(self.context) + len(self.drawn)), self.n_hidden * LARGEST
+        inputs, hidden = float(len(self.context) + len(self.drawn)), self.n_hidden * MAX_ACTIVATION
         sums = {"into": inputs, "middle": hidden, "out": hidden}
         return {name: sums.get(name, 1.0) for name in WEIGHTS}
 
@@ -264,7 +264,10 @@ class GanLayout:
     def reach(self) -> dict[str, float]:
         """The largest sum of what each array of weights is multiplied with."""
         inputs = LARGEST_NOISE * self.n_noise + self.n_context
-        sums = {f"weights_{layer}": inputs + layer * self.n_hidden * LARGEST for layer in range(3)}
+        sums = {
+            f"weights_{layer}": inputs + layer * self.n_hidden * MAX_ACTIVATION
+            for layer in range(3)
+        }
         return {name: sums.get(name, 1.0) for name in self.shapes()}
 
     def encode_context(

@@ -33,7 +33,7 @@ RIDGE, DECIMALS = 1e-3, 9
 FARTHEST_CUT = 9.0
 # Terms of the series, steps of the bisection, and bounds of correlations and eigenvalues.
 N_TERMS, N_HALVINGS = 60, 50
-LARGEST, SMALLEST_EIGENVALUE = 0.995, 1e-3
+MAX_CORRELATION, MIN_EIGENVALUE = 0.995, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,9 +198,9 @@ def nearest_correlation(correlations: FloatArray) -> FloatArray:
     symmetric = (correlations + correlations.T) / 2
     np.fill_diagonal(symmetric, 1.0)
     values, vectors = np.linalg.eigh(symmetric)
-    if values[0] >= SMALLEST_EIGENVALUE:
+    if values[0] >= MIN_EIGENVALUE:
         return symmetric
-    raised = (vectors * np.maximum(values, SMALLEST_EIGENVALUE)) @ vectors.T
+    raised = (vectors * np.maximum(values, MIN_EIGENVALUE)) @ vectors.T
     scale = 1.0 / np.sqrt(np.diag(raised))
     repaired = raised * scale * scale[:, None]
     np.fill_diagonal(repaired, 1.0)
@@ -209,7 +209,10 @@ def nearest_correlation(correlations: FloatArray) -> FloatArray:
 
 def _solve(products: FloatArray, covariance: FloatArray) -> FloatArray:
     """The r at which each power series reaches its covariance, within the largest allowed."""
-    low, high = np.full(covariance.shape, -LARGEST), np.full(covariance.shape, LARGEST)
+    low, high = (
+        np.full(covariance.shape, -MAX_CORRELATION),
+        np.full(covariance.shape, MAX_CORRELATION),
+    )
     for _ in range(N_HALVINGS):
         middle = (low + high) / 2
         value = np.zeros_like(middle)

@@ -27,16 +27,16 @@ from .fixed_point import WEIGHTS, GanLayout, Layout
 
 HELDOUT_SHARE, PATIENCE = 0.1, 10
 # Small data get smaller batches, or an epoch would hardly move the weights.
-MADE_STEPS, LEAST_BATCH = 50, 32
+MADE_STEPS, MIN_BATCH = 50, 32
 # Held-out rows are scored so many at a time.
 SCORED_AT_ONCE = 4096
 # Of a GAN.
 TEMPERATURE, PENALTY, DROPOUT, LEAK = 0.2, 10.0, 0.5, 0.2
 BETAS, WEIGHT_DECAY = (0.5, 0.9), 1e-6
 # Small data get smaller batches: about so many steps per epoch, of so many packs at least.
-GAN_STEPS, LEAST_PACKS = 10, 5
+GAN_STEPS, MIN_PACKS = 10, 5
 # As many epochs as published, unless data are large.
-MOST_EPOCHS, MOST_STEPS = 300, 5000
+MAX_EPOCHS, MAX_STEPS = 300, 5000
 EPSILON = 1e-5
 
 
@@ -158,7 +158,7 @@ def _train_epoch(
 ) -> None:
     """One pass over the rows."""
     n_rows = len(units)
-    batch_size = min(training.batch_size, max(LEAST_BATCH, n_rows // MADE_STEPS))
+    batch_size = min(training.batch_size, max(MIN_BATCH, n_rows // MADE_STEPS))
     order = torch.randperm(n_rows, generator=network.random, device=units.device)
     for start in range(0, n_rows, batch_size):
         optimizer.zero_grad()
@@ -205,7 +205,7 @@ class GanTraining:
 
     def batch_of(self, n_rows: int) -> int:
         """Rows of a step, a multiple of the pack."""
-        wanted = max(n_rows // GAN_STEPS, LEAST_PACKS * self.pack)
+        wanted = max(n_rows // GAN_STEPS, MIN_PACKS * self.pack)
         return max(self.pack, min(self.batch_size, wanted) // self.pack * self.pack)
 
     def steps_of(self, n_rows: int) -> int:
@@ -215,7 +215,7 @@ class GanTraining:
     def epochs_of(self, n_rows: int) -> int:
         """Number of epochs."""
         if self.n_epochs == "auto":
-            return max(1, min(MOST_EPOCHS, MOST_STEPS // self.steps_of(n_rows)))
+            return max(1, min(MAX_EPOCHS, MAX_STEPS // self.steps_of(n_rows)))
         return self.n_epochs
 
 

@@ -29,7 +29,7 @@ MAX_ROWS, MIN_ROWS = 5_000, 50
 N_NEIGHBOURS, N_TREES = 20, 200
 # Share of the variance that the components for residuals and for densities explain.
 EXPLAINED, EXPLAINED_DENSITY = 0.9, 0.99
-N_MIXED, LEAST_VARIANCE = 8, 1e-3
+N_MIXED, MIN_VARIANCE = 8, 1e-3
 # Classifiers that tell answers from real rows: folds, and trees of each forest.
 N_FOLDS, N_DETECTING = 5, 100
 
@@ -103,7 +103,7 @@ class Judges:
         shape = PCA(EXPLAINED_DENSITY, svd_solver="full", whiten=True).fit(normal)
         mixture = GaussianMixture(
             min(N_MIXED, len(rows) // 25),
-            reg_covar=LEAST_VARIANCE,
+            reg_covar=MIN_VARIANCE,
             random_state=random_state,
         )
         judges.models.update(

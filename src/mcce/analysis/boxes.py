@@ -31,7 +31,7 @@ from .answers import Trials, numbered
 from .moves import Held, Moves, Test
 
 # Corners of a box that are tried: all, or at most these; and how often sides are halved at most.
-MOST_CORNERS, N_HALVINGS = 16, 6
+MAX_CORNERS, N_HALVINGS = 16, 6
 # Rows that are looked at before the predictor is called: for corners, and points inside.
 N_FREE_ROWS, N_FREE_POINTS = 128, 64
 # Confidence in the share of a box that holds.
@@ -54,7 +54,7 @@ def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_fea
     n_features = reach.any(axis=0).sum(axis=0)
     answer = np.flatnonzero(n_features >= 2)
     n_rows = per_feature * n_features[answer]
-    search = _Search(moves, answer, reach[:, :, answer], seed)
+    search = _BoxSearch(moves, answer, reach[:, :, answer], seed)
 
     def hold(answer: IntArray, steps: IntArray, *, score: bool = True) -> Held:
         return trials.hold(answer, moves.codes(answer, steps), score=score)
@@ -69,7 +69,7 @@ def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_fea
     return search.label(hold, n_rows - search.n_counted)
 
 
-class _Search:
+class _BoxSearch:
     """Boxes that become smaller, and the points that were tried.
 
     ``sides`` are as those of :class:`Boxes`, and ``n_counted`` counts the tests that count.
@@ -79,7 +79,7 @@ class _Search:
         self.sides = sides
         self._answer, self._positions = answer, moves.answers.rows.schema.mutable
         self._keys = person_keys(seed, moves.answers.rows.descent[:, answer].T)
-        self._n_drawn = MOST_CORNERS
+        self._n_drawn = MAX_CORNERS
         self.forget()
 
     def forget(self) -> None:
@@ -158,13 +158,13 @@ class _Search:
         """The box of each corner, and on which sides it is the upper one; random ones of many."""
         free = self.sides.sum(axis=0) > 0
         n_free = free.sum(axis=0)
-        n_all = 2 ** np.minimum(n_free, MOST_CORNERS) * (n_free > 0)
-        most = np.minimum(most, MOST_CORNERS)
+        n_all = 2 ** np.minimum(n_free, MAX_CORNERS) * (n_free > 0)
+        most = np.minimum(most, MAX_CORNERS)
         box, number = numbered(np.minimum(n_all, most))
         bit = np.maximum(np.cumsum(free, axis=0) - 1, 0)[:, box]
         upper = (number >> bit) % 2 == 1
         many = np.flatnonzero((n_all > most)[box])
-        keys = draw_keys(self._keys, np.arange(MOST_CORNERS))[box[many], number[many]]
+        keys = draw_keys(self._keys, np.arange(MAX_CORNERS))[box[many], number[many]]
         for place in np.flatnonzero(free.any(axis=1)).tolist():
             upper[place, many] = pick(keys, int(self._positions[place]), np.full(many.size, 2)) == 1
         return box, upper

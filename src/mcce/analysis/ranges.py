@@ -26,7 +26,7 @@ from ..kernels import BoolArray, Codes, IntArray, times_seen_before
 from ..plausibility.model import PlausibilityModel
 from ..tables.schema import OWN
 from .answers import EncodedAnswers, Requirements, Trials, in_chunks, warn_of_refused
-from .boxes import MOST_CORNERS, N_FREE_POINTS, Boxes, find_boxes
+from .boxes import MAX_CORNERS, N_FREE_POINTS, Boxes, find_boxes
 from .moves import Moves, find_reach
 
 # Rows that the predictor scores for each changed feature, one of them the counterfactual itself;
@@ -35,7 +35,7 @@ ROWS_PER_FEATURE, ROWS_FOR_BOX = 20, 6
 # Values around a number that are looked at before the predictor is called.
 N_FREE = 64
 # Of a category with more levels than these, the most frequent ones are looked at.
-MOST_LEVELS = 100
+MAX_TRIED_LEVELS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +75,8 @@ def rows_at_once(answers: EncodedAnswers) -> IntArray:
     """How many variants of each counterfactual are made at the same time, at most."""
     schema = answers.rows.schema
     features = [schema.features[position] for position in schema.mutable]
-    n_levels = [min(f.n_codes, MOST_LEVELS) * (f.kind == "categorical") for f in features]
-    return np.maximum(np.array(n_levels) @ answers.acted, MOST_CORNERS + N_FREE_POINTS)
+    n_levels = [min(f.n_codes, MAX_TRIED_LEVELS) * (f.kind == "categorical") for f in features]
+    return np.maximum(np.array(n_levels) @ answers.acted, MAX_CORNERS + N_FREE_POINTS)
 
 
 def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
@@ -111,7 +111,7 @@ def _find_levels(
         levels = np.arange(len(feature.known))
         if counts is not None:
             levels = levels[np.argsort(-counts[place][levels], kind="stable")]
-        levels, at = levels[:MOST_LEVELS], np.flatnonzero(answers.acted[place] & trials.valid)
+        levels, at = levels[:MAX_TRIED_LEVELS], np.flatnonzero(answers.acted[place] & trials.valid)
         pairs = np.stack(np.broadcast_arrays(place, at[:, None], levels)).reshape(3, -1)
         listed.append(pairs[:, pairs[2] != answers.rows.exact[position, pairs[1]]])
     place, answer, level = np.concatenate(listed, axis=1)

@@ -86,12 +86,14 @@ def relaxations(
         return replace(relaxed, answers=relaxed.answers.take(changes_it))
 
     tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = []
-    for lift in lift_each(settings.search, constraints):
-        how = replace(settings, search=lift.search)
+    for relaxation in lift_each(settings.search, constraints):
+        relaxed = replace(settings, search=relaxation.search)
         # With another margin, other rows are valid.
-        known = None if how.search.margin != settings.search.margin else remembered
-        lifted = partial(run, fitted, how, lift.constraints, factuals, people, remembered=known)
-        tried.append((lift.name, lift.kind, lifted))
+        known = None if relaxed.search.margin != settings.search.margin else remembered
+        lifted = partial(
+            run, fitted, relaxed, relaxation.constraints, factuals, people, remembered=known
+        )
+        tried.append((relaxation.name, relaxation.kind, lifted))
     tried.sort(key=lambda one: one[1] == "bound")
     if refit is not None:
         names = fitted.schema.names

@@ -35,19 +35,19 @@ from ..execution.workers import (
 )
 from ..explainer import MCCE
 from ..files.answer_tables import Layout, join_parts, stream_tables
-from ..files.parts import (
+from ..files.parts_folder import (
     FAILURES,
     UNSTABLE,
     Answered,
     BlockRun,
     Manifest,
     Number,
+    PartRecord,
     PartsFolder,
-    Receipt,
     alone,
     read_manifest,
 )
-from ..files.people import PeopleReader, PeopleTable
+from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import (
     STANDARD,
     Format,
@@ -71,10 +71,10 @@ from .inputs import (
     open_people,
     read_checksum,
     read_dtypes,
-    read_rules,
+    read_rules_file,
     split_names,
 )
-from .predictors import PredictorLoader, fingerprint, split_limits
+from .predictors import PredictorLoader, predictor_checksum, split_limits
 from .terminal import (
     can_draw,
     describe_status,
@@ -86,7 +86,7 @@ from .terminal import (
 )
 
 # Failures that are shown as they happen; a file lists all in the end.
-MOST_SHOWN = 5
+MAX_SHOWN_FAILURES = 5
 # Begins to answer, given a folder and people per block: the number of partitions, and what becomes
 # of each part; None is for the number of parts in one process, which is not known.
 Begin = Callable[[PartsFolder, int], tuple[int | None, Iterator[Outcome]]]
@@ -156,7 +156,7 @@ def _plan_blocks(
     explain = partial(
         explain_people,
         explainer,
-        rules=read_rules(arguments.explainer.rules),
+        rules=read_rules_file(arguments.explainer.rules),
         bar=bar,
         anonymity=_anonymity(arguments, explainer.schema_),
     )
@@ -233,10 +233,10 @@ def _run_shared(arguments: ExplainArguments, target: Destination) -> None:
     if _is_complete(arguments, target):
         return
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
-    rules = read_rules(arguments.explainer.rules)
+    rules = read_rules_file(arguments.explainer.rules)
     files = scan_files(paths, arguments.table.format, arguments.table.delimiter)
     with without_warnings():
-        how, layout = _plan_files(arguments, explainer, rules, files)
+        reading, layout = _plan_files(arguments, explainer, rules, files)
     # Neither the rows of a partition nor the job depend on who does the work.
     job = _job(arguments, target.format, layout, [file.format for file in files])
     job["people"] = {"n_files": len(files), "sha256": names_checksum(files)}
@@ -246,7 +246,7 @@ def _run_shared(arguments: ExplainArguments, target: Destination) -> None:
         choice = split_limits(arguments.predictor, arguments.workers or 1)
         loader, tolerance = PredictorLoader.here(choice), arguments.explainer.tolerance
         packed = PackedExplainer.pack(explainer, loader, tolerance=tolerance)
-        task = FilesTask(packed, how, layout, folder, target.format, block_rows, rules)
+        task = FilesTask(packed, reading, layout, folder, target.format, block_rows, rules)
         return len(units), explain_units(executor, task, units)
 
     assert target.folder is not None
@@ -300,21 +300,21 @@ def _plan_files(
     table = arguments.table
     keep = _kept(arguments, {name for file in files for name in file.names})
     whole = frozenset(name for name in keep if all(file.holds_whole(name) for file in files))
-    how = Reading(tuple(keep), whole, read_dtypes(table.dtypes), table.delimiter)
-    reader = _first_reader(explainer, how, files)
+    reading = Reading(tuple(keep), whole, read_dtypes(table.dtypes), table.delimiter)
+    reader = _first_reader(explainer, reading, files)
     _show_ignored(arguments, reader)
     nobody = explainer.explain(reader.empty(), constraints=rules)
-    return how, Layout.plan(reader, nobody, arguments.prefix, numbered=not arguments.key)
+    return reading, Layout.plan(reader, nobody, arguments.prefix, numbered=not arguments.key)
 
 
-def _first_reader(explainer: MCCE, how: Reading, files: Sequence[PeopleFile]) -> PeopleReader:
+def _first_reader(explainer: MCCE, reading: Reading, files: Sequence[PeopleFile]) -> PeopleReader:
     """How the first readable file is read; if there is none, raise the error of the first."""
     failure: McceError | None = None
     for file in files:
         try:
             if file.error is not None:
                 raise file.error
-            return how.plan(file.path, file, explainer.schema_)
+            return reading.plan(file.path, file, explainer.schema_)
         except (ReadError, SchemaError) as error:
             failure = failure or error
     assert failure is not None
@@ -342,7 +342,7 @@ def _job(
     return {
         "mcce": __version__,
         "explainer": read_checksum(explainer.path),
-        "predictor": fingerprint(arguments.predictor),
+        "predictor": predictor_checksum(arguments.predictor),
         "rules": None if explainer.rules is None else read_checksum(explainer.rules),
         "n_counterfactuals": explainer.n_counterfactuals,
         "columns": {name: str(dtype) for name, dtype in layout.dtypes.items()},
@@ -373,7 +373,7 @@ def _write_parts(
             for outcome in outcomes:
                 tally.add(outcome)
         if not tally.failed:
-            _finish(target, folder, dict(sorted(tally.receipts.items())))
+            _finish(target, folder, dict(sorted(tally.records.items())))
         _conclude(arguments, tally, folder)
 
 
@@ -385,7 +385,7 @@ class _Tally:
     bar: ProgressBar
     n_units: int | None
     n_shown: int = 0
-    receipts: dict[Any, Receipt] = field(default_factory=dict)
+    records: dict[Any, PartRecord] = field(default_factory=dict)
     n_reused: int = 0
     totals: Counter[str] = field(default_factory=Counter)
     failed: list[tuple[Unit, Failure]] = field(default_factory=list)
@@ -397,25 +397,25 @@ class _Tally:
             self.failed += [] if outcome.again else [(outcome.unit, outcome.failure)]
         if outcome.done is None:
             return
-        receipt, bar = outcome.done.receipt, self.bar
-        self.receipts[outcome.unit.number] = receipt
-        self.totals.update(receipt.counts)
+        record, bar = outcome.done.record, self.bar
+        self.records[outcome.unit.number] = record
+        self.totals.update(record.counts)
         self.n_reused += outcome.done.reused
         # In one process, people are counted as they are answered.
         if outcome.done.reused or self.n_units is not None:
-            bar.n_done += receipt.n_rows
+            bar.n_done += record.n_rows
         # What an earlier run has written comes first, and does not count for the rate.
-        (bar.reuse if self.n_reused == len(self.receipts) else bar.show)(bar.n_done)
+        (bar.reuse if self.n_reused == len(self.records) else bar.show)(bar.n_done)
 
     def _show(self, unit: Unit, failure: Failure, *, again: bool) -> None:
         """Show what failed, but not too often."""
         self.n_shown += 1
-        if self.arguments.run.as_json or self.n_shown > MOST_SHOWN + 1:
+        if self.arguments.run.as_json or self.n_shown > MAX_SHOWN_FAILURES + 1:
             return
         what = "failed, to be tried again" if again else "failed"
         text = f"{what}: {unit.shown}: {printable(failure.reason)}"
         trace = printable(failure.traceback, lines=True) if self.arguments.run.debug else ""
-        if self.n_shown > MOST_SHOWN:
+        if self.n_shown > MAX_SHOWN_FAILURES:
             trace = ""
             text = "further failures are not shown; those that last are listed at the end."
         self.bar.write(f"{trace}{paragraph(text)}")
@@ -425,7 +425,7 @@ class _Tally:
         n_people = _count(self.totals)
         if self.n_units is None:
             return f"The answers to the first {n_people} people are complete"
-        done = f"{len(self.receipts)} of {self.n_units} partitions are complete"
+        done = f"{len(self.records)} of {self.n_units} partitions are complete"
         return f"{done}, the answers to {n_people:,} people"
 
 
@@ -543,9 +543,9 @@ def _open_folder(
     return PartsFolder.open(path, job, f".{target.format}"), block_rows
 
 
-def _finish(target: Destination, folder: PartsFolder, receipts: Mapping[Number, Receipt]) -> None:
+def _finish(target: Destination, folder: PartsFolder, records: Mapping[Number, PartRecord]) -> None:
     """End a run: the parts stay as a folder, or become the file that is wanted."""
-    parts = folder.finish(receipts)
+    parts = folder.finish(records)
     if target.file is not None:
         with writing(target.file), replacing(target.file, folder.path) as stream:
             join_parts(parts, target.format, stream)

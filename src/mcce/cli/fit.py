@@ -13,15 +13,15 @@ import pandas as pd
 
 from ..errors import ParameterError, SchemaError, shorten
 from ..explainer import MCCE
-from ..files.sampling import TrainingSample, even_blocks, sample_training
 from ..files.sources import find_format
 from ..files.training import iterate_training, read_training
+from ..files.training_sample import TrainingSample, even_blocks, sample_training
 from ..files.units import find_files, is_single
 from ..model import is_private
 from ..predictors.adapters import adapt
 from ..predictors.decision import Interval
 from ..privacy.domains import read_domains
-from ..privacy.trees import PrivateTrees
+from ..privacy.private_trees import PrivateTrees
 from ..runtime.progress import without_prints
 from .arguments import FitArguments
 from .inputs import check_output_path, read_dtypes, read_key, split_names

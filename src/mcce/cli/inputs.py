@@ -13,8 +13,8 @@ from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE, load
-from ..files.parts import checksum
-from ..files.people import PeopleReader, PeopleTable
+from ..files.parts_folder import checksum
+from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import find_format, open_source, reading
 from ..privacy import anonymize
 from ..runtime.progress import Progress, ProgressBar, without_prints
@@ -77,7 +77,7 @@ def explain_people(
     return result.to_pandas()
 
 
-def read_rules(path: str | None) -> Any:
+def read_rules_file(path: str | None) -> Any:
     """The further constraints in a file; None without one."""
     return None if path is None else read_constraints(path)
 

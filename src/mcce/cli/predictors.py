@@ -25,7 +25,7 @@ from typing import Any
 from uuid import uuid4
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
-from ..files.parts import checksum
+from ..files.parts_folder import checksum
 from ..predictors import LightGBM, Onnx, Remote, XGBoost
 from ..predictors.transport import read_address
 from ..runtime.progress import without_prints
@@ -135,7 +135,7 @@ def public_name(choice: PredictorArguments) -> str:
     return str(read_address("url", choice.name)) if URL.match(choice.name) else choice.name
 
 
-def fingerprint(choice: PredictorArguments) -> str:
+def predictor_checksum(choice: PredictorArguments) -> str:
     """What tells this predictor from others: the checksum of its file, or its name."""
     return checksum(choice.name) if Path(choice.name).is_file() else public_name(choice)
 

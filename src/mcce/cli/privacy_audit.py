@@ -11,7 +11,7 @@ import pandas as pd
 from ..errors import ReadError, shorten
 from ..explainer import MCCE
 from ..privacy import PrivacyAudit, audit
-from ..privacy.result import MEANINGS, as_json, interval, number
+from ..privacy.audit_result import MEANINGS, as_json, interval, number
 from ..report import write_privacy_report
 from ..runtime.progress import without_prints
 from .arguments import AuditArguments

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
-from ..files.people import PeopleTable
+from ..files.people_reader import PeopleTable
 from ..files.sources import reading
 from ..kernels import IntArray
 from ..report.html.page import Provenance
@@ -32,14 +32,14 @@ from .inputs import (
     load_explainer,
     open_people,
     read_checksum,
-    read_rules,
+    read_rules_file,
     split_names,
 )
 from .predictors import public_name
 from .terminal import describe_status, notify, people_bar, printable, show_json
 
 # More people than these do not fit one page.
-MOST_PEOPLE = 50_000
+MAX_REPORT_PEOPLE = 50_000
 # Rows for the explainer by position in the file, and the names of these people.
 NamedPeople = tuple[list[tuple[IntArray, pd.DataFrame]], list[Any] | None]
 
@@ -54,7 +54,7 @@ def run(arguments: ReportArguments) -> None:
     )
     labels, card = _labels(arguments), _card(arguments.card)
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
-    rules, wanted = read_rules(arguments.explainer.rules), not arguments.run.quiet
+    rules, wanted = read_rules_file(arguments.explainer.rules), not arguments.run.quiet
     groups, names = _read(arguments, explainer)
     n_people = sum(len(at) for at, _ in groups)
     options = ReportOptions(
@@ -119,11 +119,11 @@ def _choose(arguments: ReportArguments, people: PeopleTable) -> NamedPeople:
     """Rows and names of the people who are wanted; memory holds these and one block."""
     groups, names, n_rows = list[tuple[IntArray, pd.DataFrame]](), list[Any](), 0
     path, chosen = shorten(arguments.people, 200), arguments.row_numbers or []
-    for block in people.blocks(MOST_PEOPLE):
+    for block in people.blocks(MAX_REPORT_PEOPLE):
         n_rows = block.first + block.n_rows
-        if n_rows > MOST_PEOPLE and not chosen:
+        if n_rows > MAX_REPORT_PEOPLE and not chosen:
             raise ParameterError(
-                f"A report is for at most {MOST_PEOPLE:,} people, but {path} has more. "
+                f"A report is for at most {MAX_REPORT_PEOPLE:,} people, but {path} has more. "
                 "Choose some with --row, or answer all with mcce explain."
             )
         wanted = np.full(block.n_rows, not chosen)

@@ -27,7 +27,7 @@ import numpy as np
 from .. import serve
 from ..errors import McceWarning, ParameterError, missing_extra, shorten
 from ..explainer import MCCE
-from ..files.people import People
+from ..files.people_reader import People
 from ..report.labels import Labels
 from ..report.language import languages
 from ..report.receipts import Origin
@@ -42,9 +42,9 @@ from .inputs import (
     open_people,
     read_checksum,
     read_key,
-    read_rules,
+    read_rules_file,
 )
-from .predictors import fingerprint, split_limits
+from .predictors import predictor_checksum, split_limits
 from .terminal import notify
 
 LIBRARIES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
@@ -52,7 +52,7 @@ LOCAL = {"127.0.0.1", "::1", "localhost"}
 # How a worker knows what to serve: it is started with nothing but the name of a function.
 ARGUMENTS, METRICS = "MCCE_SERVE_ARGUMENTS", "PROMETHEUS_MULTIPROC_DIR"
 # Connections of one process; further clients have to come back.
-MOST_CONNECTIONS = 1_000
+MAX_CONNECTIONS = 1_000
 # A worker that gives no sign of life for so long is replaced. On a busy machine it takes many
 # seconds to start, and a predictor may keep all of its threads waiting.
 WORKER_SECONDS = 60
@@ -72,7 +72,7 @@ LOGGING: dict[str, Any] = {
         for name in ("mcce.serve", "uvicorn")
     },
 }
-MOST_PEOPLE = 100_000
+MAX_PAGE_PEOPLE = 100_000
 
 
 def run(arguments: ServeArguments) -> None:
@@ -105,7 +105,7 @@ def run(arguments: ServeArguments) -> None:
             log_config=LOGGING,
             access_log=False,
             server_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
+            limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=arguments.grace,
             timeout_worker_healthcheck=WORKER_SECONDS,
         )
@@ -128,7 +128,7 @@ def _end_with_parent() -> None:
 
 
 def _for_workers(arguments: ServeArguments, folder: Path) -> str:
-    """Leave word for the workers, which share uploads and numbers in a folder."""
+    """Set what the workers read when they start; they share uploads and metrics in a folder."""
     for name in ("jobs", "metrics"):
         (folder / name).mkdir()
     os.environ[METRICS] = str(folder / "metrics")
@@ -170,8 +170,8 @@ def _make_service(
     directory = None if people is None else _read_directory(explainer, people, arguments)
     return explainer, replace(
         settings,
-        origin=Origin(read_checksum(file.path), fingerprint(predictor)),
-        rules=read_rules(file.rules) or (),
+        origin=Origin(read_checksum(file.path), predictor_checksum(predictor)),
+        rules=read_rules_file(file.rules) or (),
         key=read_key(key_file),
         people=directory,
     )
@@ -237,9 +237,9 @@ def _read_directory(explainer: MCCE, path: str, arguments: ServeArguments) -> Di
     directory, keep = Directory(explainer), [arguments.name] if arguments.name else []
     with open_people(path, explainer.schema_, arguments.table, lambda names: keep) as people:
         for block in people.blocks(BLOCK_ROWS):
-            if block.first + block.n_rows > MOST_PEOPLE:
+            if block.first + block.n_rows > MAX_PAGE_PEOPLE:
                 raise ParameterError(
-                    f"The page offers at most {MOST_PEOPLE:,} people to choose from, but "
+                    f"The page offers at most {MAX_PAGE_PEOPLE:,} people to choose from, but "
                     f"{shorten(path, 200)} has more. Leave some out."
                 )
             directory.add(block.groups, list(_names(block)))

@@ -31,7 +31,7 @@ import typer
 
 from ..runtime.progress import ProgressBar, format_traceback
 
-LEAST_WIDTH = 20
+MIN_WIDTH = 20
 BUG, USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
 
 
@@ -60,7 +60,7 @@ def paragraph(text: str) -> str:
     text = f"mcce: {text}"
     if not sys.stderr.isatty():
         return text
-    width = max(min(shutil.get_terminal_size((80, 24)).columns, 120), LEAST_WIDTH)
+    width = max(min(shutil.get_terminal_size((80, 24)).columns, 120), MIN_WIDTH)
     return "\n".join(textwrap.wrap(text, width, break_on_hyphens=False))
 
 

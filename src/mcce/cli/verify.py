@@ -12,12 +12,12 @@ import typer
 
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
-from ..files.people import PeopleReader
+from ..files.people_reader import PeopleReader
 from ..files.sources import JsonSource, iterate, reading
 from ..report.receipts import Check, Origin, check_plan, check_receipt
 from .arguments import ExplainerArguments, VerifyArguments
 from .inputs import load_explainer, read_checksum, read_key
-from .predictors import fingerprint
+from .predictors import predictor_checksum
 from .terminal import BROKEN, printable, show, show_json
 
 
@@ -47,7 +47,7 @@ def _check(arguments: VerifyArguments) -> list[Check]:
     file = ExplainerArguments(arguments.explainer)
     explainer = load_explainer(file, arguments.predictor, arguments.run)
     person, answer = (_row(path, content[name], explainer) for name in ("person", "answer"))
-    origin = Origin(read_checksum(file.path), fingerprint(arguments.predictor))
+    origin = Origin(read_checksum(file.path), predictor_checksum(arguments.predictor))
     return checks + check_plan(content, explainer, person, answer, origin)
 
 

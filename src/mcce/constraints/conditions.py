@@ -92,7 +92,7 @@ class _Expression:
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
-        tree, names = parse(self.text, self.kind)
+        tree, names = parse_condition(self.text, self.kind)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_tree", tree)
 
@@ -264,12 +264,12 @@ def _chain(node: ast.expr) -> tuple[ast.expr, list[ast.BinOp]]:
     return node, steps[::-1]
 
 
-def parse(text: str, kind: str = "condition") -> tuple[ast.expr, tuple[str, ...]]:
+def parse_condition(text: str, kind: str = "condition") -> tuple[ast.expr, tuple[str, ...]]:
     """The tree of a condition or formula and the names of its columns.
 
     Examples
     --------
-    >>> tree, names = parse("`debt now` <= 2 * 3")
+    >>> tree, names = parse_condition("`debt now` <= 2 * 3")
     >>> ast.unparse(tree), names
     ('debt now <= 6', ('debt now',))
     """

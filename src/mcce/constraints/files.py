@@ -93,7 +93,7 @@ def make_constraints(content: Any) -> list[Constraint]:
     >>> make_constraints({"only_up": ["age", "salary"]})
     [only_up('age'), only_up('salary')]
     """
-    return list(_make_constraints(Entry(content)))
+    return list(_make_constraints(RuleEntry(content)))
 
 
 def write_entry(constraint: Constraint) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def _plain(value: Any, constraint: Constraint) -> Any:
 
 
 @dataclass(frozen=True)
-class Entry:
+class RuleEntry:
     """One entry of the list, with its text and the line on which that begins."""
 
     content: Any
@@ -192,7 +192,7 @@ class Entry:
         return self.first_line + self.text.count("\n", 0, found.start() if found else 0)
 
 
-def _read_toml(text: str, file: str) -> list[Entry]:
+def _read_toml(text: str, file: str) -> list[RuleEntry]:
     r"""The entries of a TOML file, with their lines.
 
     Examples
@@ -206,10 +206,10 @@ def _read_toml(text: str, file: str) -> list[Entry]:
     headers = _TOKEN.sub(lambda m: " " * len(m[0]) if "\n" in m[0].strip() else m[0], text)
     starts = [match.start() for match in _HEADER.finditer(headers)]
     if len(starts) != len(listed):
-        return [Entry(content) for content in listed]
+        return [RuleEntry(content) for content in listed]
     parts = zip(listed, starts, [*starts[1:], len(text)], strict=True)
     return [
-        Entry(content, text[start:end], 1 + text.count("\n", 0, start))
+        RuleEntry(content, text[start:end], 1 + text.count("\n", 0, start))
         for content, start, end in parts
     ]
 
@@ -238,7 +238,7 @@ class _EntryError(ConstraintError):
         self.line = line
 
 
-def _make_constraints(entry: Entry) -> Iterator[Constraint]:
+def _make_constraints(entry: RuleEntry) -> Iterator[Constraint]:
     """The constraints that an entry stands for; a list of features makes one for each."""
     if not isinstance(entry.content, Mapping) or len(entry.content) != 1:
         raise ConstraintError(
@@ -260,7 +260,7 @@ def _make_constraints(entry: Entry) -> Iterator[Constraint]:
             yield _call(name, [feature], {})
 
 
-def _make_from_mapping(entry: Entry, name: str, arguments: dict[str, Any]) -> Constraint:
+def _make_from_mapping(entry: RuleEntry, name: str, arguments: dict[str, Any]) -> Constraint:
     known = list(inspect.signature(BUILDERS[name]).parameters)
     for key in arguments:
         if key not in known:
@@ -279,7 +279,7 @@ def _make_from_mapping(entry: Entry, name: str, arguments: dict[str, Any]) -> Co
     return _call(name, features, arguments)
 
 
-def _read_allowed(entry: Entry, name: str, allowed: Any) -> Any:
+def _read_allowed(entry: RuleEntry, name: str, allowed: Any) -> Any:
     """The levels that a rule allows, as Python has them: None where a file says missing."""
     if isinstance(allowed, Mapping):
         return {level: _read_levels(after) for level, after in allowed.items()}

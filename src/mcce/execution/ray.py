@@ -95,7 +95,7 @@ def explain(
         explainer, load_predictor, columns, key, constraints=constraints, prefix=prefix
     )
     answers = people.map_batches(
-        _Answering,
+        _RayActor,
         fn_constructor_args=[ray.put(task)],
         batch_format="pyarrow",
         batch_size=block_rows,
@@ -119,7 +119,7 @@ def _columns_of(
     return {str(n): holds_whole(kind) for n, kind in zip(base.names, base.types, strict=True)}
 
 
-class _Answering:
+class _RayActor:
     """What an actor of Ray Data does."""
 
     def __init__(self, task: Any) -> None:

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 # The most Spark jobs at a time, each of which has a thread here.
-MOST_JOBS = 1000
+MAX_JOBS = 1000
 # How often a task is tried on a cluster of this machine; others have their own settings.
-TRIES = 4
+TASK_ATTEMPTS = 4
 
 
 def explain(
@@ -103,12 +103,12 @@ def explain(
     task = PartitionTask.plan(
         explainer, load_predictor, columns, key, constraints=constraints, prefix=prefix
     )
-    answering = _Answering(cloudpickle.dumps(task), block_rows)
-    return people.mapInArrow(answering, from_arrow_schema(_spark_schema(task.arrow_schema)))
+    partition = _SparkPartition(cloudpickle.dumps(task), block_rows)
+    return people.mapInArrow(partition, from_arrow_schema(_spark_schema(task.arrow_schema)))
 
 
 @dataclass(frozen=True)
-class _Answering:
+class _SparkPartition:
     """What Spark calls with the record batches of a partition."""
 
     content: bytes = field(repr=False)
@@ -193,7 +193,7 @@ class SparkExecutor:
             calling = _Calling(context.broadcast(cloudpickle.dumps(task)))
             left = enumerate(items)
             # Threads start only when they are needed.
-            with ThreadPoolExecutor(MOST_JOBS) as pool:
+            with ThreadPoolExecutor(MAX_JOBS) as pool:
 
                 def submit(n_items: int) -> set[Future[tuple[int, Result | WorkerError]]]:
                     return {
@@ -228,7 +228,7 @@ class SparkExecutor:
         try:
             settings = SparkConf()
             if not settings.contains("spark.master"):
-                settings.setMaster(f"local[{self.workers or '*'},{TRIES}]")
+                settings.setMaster(f"local[{self.workers or '*'},{TASK_ATTEMPTS}]")
                 settings.setIfMissing("spark.ui.enabled", "false")
                 # Else workers would run the first Python on the path, which may lack mcce.
                 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -245,7 +245,7 @@ class SparkExecutor:
 
 def _ahead(context: Any) -> int:
     """How many jobs are submitted at a time: more than run, so that a cluster knows to grow."""
-    return min(2 * int(context.defaultParallelism), MOST_JOBS)
+    return min(2 * int(context.defaultParallelism), MAX_JOBS)
 
 
 @dataclass(frozen=True)

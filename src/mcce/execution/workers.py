@@ -49,14 +49,14 @@ from ..errors import (
 from ..explainer import MCCE, load
 from ..files.answer_tables import Layout, arrow_schema, arrow_table
 from ..files.cell_values import holds_whole
-from ..files.parts import BlockRun, Done, PartsFolder
-from ..files.people import PeopleReader
+from ..files.parts_folder import BlockRun, Done, PartsFolder
+from ..files.people_reader import PeopleReader
 from ..files.sources import Format, KnownColumns, RawBlock, TableColumns, check_unique, open_source
 from ..files.units import Unit
 from ..parameters import check_whole
 from ..runtime.progress import format_traceback, without_prints, without_warnings
 from ..runtime.threads import one_at_a_time
-from ..saving.parts import is_custom
+from ..saving.fields import is_custom
 from ..tables.schema import Schema
 
 PEOPLE = "the people"
@@ -78,7 +78,7 @@ PERMANENT = (
 # If the predictor failed on so many units and none is done, the run stops.
 PATIENCE = 10
 # Explainers that a process keeps open although no thread uses them, for runs side by side.
-KEPT = 2
+MAX_IDLE_EXPLAINERS = 2
 _opening = threading.Lock()
 _kept: OrderedDict[str, MCCE] = OrderedDict()
 _opened: WeakValueDictionary[str, MCCE] = WeakValueDictionary()
@@ -251,7 +251,7 @@ def _cells(column: Any) -> Any:
 
 
 def _is_plain(column: pd.Series[Any]) -> bool:
-    """Whether a column holds truths, numbers, moments or texts alone."""
+    """Whether a column holds only booleans, numbers, times or texts."""
     if types.is_object_dtype(column.dtype):
         return types.infer_dtype(column, skipna=True) == "string"
     return column.dtype.kind in "biufmMU" or isinstance(column.dtype, pd.StringDtype)
@@ -327,8 +327,8 @@ class Failure:
     traceback: str = field(default="", repr=False, compare=False)
 
     @property
-    def is_hopeless(self) -> bool:
-        """Whether it may well be the predictor's, and so that of every unit."""
+    def is_systemic(self) -> bool:
+        """Whether it is likely the predictor's, so that every unit would fail."""
         return issubclass(self.kind, PredictorError | WorkerError)
 
     @classmethod
@@ -349,7 +349,7 @@ class Failure:
 def explain_units(executor: Executor, task: FilesTask, units: Sequence[Unit]) -> Iterator[Outcome]:
     """Write the parts of units; those that failed are tried again after all others."""
     left = list(units)
-    n_done = n_hopeless = 0
+    n_done = n_systemic = 0
     for attempt in range(RETRIES + 1):
         again: list[Unit] = []
         for place, outcome in run_all(executor, task, left):
@@ -361,8 +361,8 @@ def explain_units(executor: Executor, task: FilesTask, units: Sequence[Unit]) ->
                 again.append(outcome.unit)
             yield outcome
             n_done += failure is None
-            n_hopeless += failure is not None and failure.is_hopeless
-            if failure is not None and attempt == n_done == 0 and n_hopeless == PATIENCE:
+            n_systemic += failure is not None and failure.is_systemic
+            if failure is not None and attempt == n_done == 0 and n_systemic == PATIENCE:
                 raise failure.kind(
                     f"The first {PATIENCE} partitions failed, and none is complete, so the run was "
                     f"stopped. The last of them said: {failure.reason}"
@@ -427,7 +427,7 @@ class PackedExplainer:
                 explainer = _opened[self.token] = self._load()
             _kept[self.token] = explainer
             _kept.move_to_end(self.token)
-            while len(_kept) > KEPT:
+            while len(_kept) > MAX_IDLE_EXPLAINERS:
                 _kept.popitem(last=False)
             return explainer
 

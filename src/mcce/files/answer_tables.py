@@ -27,7 +27,7 @@ from ..counterfactuals import Counterfactuals
 from ..counterfactuals.people import changed_in
 from ..errors import ParameterError, shorten
 from ..kernels import IntArray
-from .people import People, PeopleReader
+from .people_reader import People, PeopleReader
 from .sources import GROUP_ROWS, ArrowSource, Format, rebatch
 
 FIRST = {"factual": "Int64"}
@@ -68,7 +68,7 @@ class Layout:
         measured = {str(name): _output_dtype(dtype) for name, dtype in measures.dtypes.items()}
         own: dict[str, Any] = {**(FIRST if numbered else {}), **BEFORE, **measured}
         features = {
-            r.name: pd.BooleanDtype() if r.truths else _output_dtype(r.dtype)
+            r.name: pd.BooleanDtype() if r.booleans else _output_dtype(r.dtype)
             for r in reader.readers.values()
         }
         if result.anonymous is not None:

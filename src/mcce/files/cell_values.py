@@ -33,11 +33,18 @@ MISSING = frozenset(
         *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
     }
 )
-EXACT = 2**53
-WHOLE = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
+MAX_EXACT_INTEGER = 2**53
+WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?\s*", re.ASCII)
-TRUTH = "true or false"
-TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
+BOOLEAN = "true or false"
+BOOLEANS = {
+    "True": True,
+    "TRUE": True,
+    "true": True,
+    "False": False,
+    "FALSE": False,
+    "false": False,
+}
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,7 @@ class ColumnReader:
     expected: str
     missing: frozenset[str] = frozenset()
     many: Callable[[np.ndarray], tuple[np.ndarray, BoolArray]] | None = None
-    truths: bool = False
+    booleans: bool = False
 
     def values(self, cells: list[Any]) -> list[Any]:
         """The value of each cell; None if it is missing."""
@@ -179,8 +186,8 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
         return _level_reader(name, dtype, dtype.categories, textual, closed=bool(dtype.ordered))
     missing = MISSING if textual else frozenset()
     if types.is_bool_dtype(dtype):
-        read = _of_type(_truth, textual)
-        return ColumnReader(name, dtype, read, TRUTH, missing, truths=True)
+        read = _of_type(_boolean, textual)
+        return ColumnReader(name, dtype, read, BOOLEAN, missing, booleans=True)
     if types.is_integer_dtype(dtype):
         low, high = _bounds(dtype)
         return ColumnReader(
@@ -289,7 +296,7 @@ def _level_reader(
     known = set(levels)
     by_text = {str(level): level for level in levels} if textual else {}
     new, expected = _new_level(levels, textual)
-    truths = expected == TRUTH
+    booleans = expected == BOOLEAN
     if closed:
         expected = "one of the levels of training, which are ordered"
 
@@ -300,7 +307,7 @@ def _level_reader(
         return value
 
     missing = MISSING - by_text.keys() if textual else frozenset()
-    return ColumnReader(name, dtype, read, expected, missing, truths=truths)
+    return ColumnReader(name, dtype, read, expected, missing, booleans=booleans)
 
 
 def _new_level(levels: pd.Index[Any], textual: bool) -> tuple[Callable[[Any], Any], str]:
@@ -308,7 +315,7 @@ def _new_level(levels: pd.Index[Any], textual: bool) -> tuple[Callable[[Any], An
     if all(isinstance(level, str) for level in levels):
         return _text, "text"
     if all(isinstance(level, (bool, np.bool_)) for level in levels):
-        return _of_type(_truth, textual), TRUTH
+        return _of_type(_boolean, textual), BOOLEAN
     if all(isinstance(level, (int, np.integer)) for level in levels):
         return _of_type(_whole, textual), "a whole number"
     if all(isinstance(level, (int, float, np.number)) for level in levels):
@@ -351,16 +358,16 @@ def _text(cell: Any) -> str:
     return cell
 
 
-def _truth(cell: Any) -> bool:
+def _boolean(cell: Any) -> bool:
     if isinstance(cell, str):
-        cell = TRUTHS.get(cell.strip())
+        cell = BOOLEANS.get(cell.strip())
     if not isinstance(cell, bool):
         raise ValueError
     return cell
 
 
 def _whole(cell: Any) -> int:
-    if isinstance(cell, str) and WHOLE.fullmatch(cell):
+    if isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell):
         return int(cell)
     if type(cell) is int:
         return cell
@@ -368,7 +375,7 @@ def _whole(cell: Any) -> int:
         return int(cell)
     number = _number(cell)
     # Whole columns with missing values are often written as 12.0.
-    if number != int(number) or abs(number) > EXACT:
+    if number != int(number) or abs(number) > MAX_EXACT_INTEGER:
         raise ValueError
     return int(number)
 
@@ -387,7 +394,7 @@ def _number(cell: Any) -> float:
 def _whole_numbers(numbers: np.ndarray, low: int, high: int) -> tuple[np.ndarray, BoolArray]:
     """Many numbers as :func:`_whole` reads them, within bounds."""
     if numbers.dtype.kind == "f":
-        is_whole = (np.abs(numbers) <= EXACT) & (np.trunc(numbers) == numbers)
+        is_whole = (np.abs(numbers) <= MAX_EXACT_INTEGER) & (np.trunc(numbers) == numbers)
         numbers = np.where(is_whole, numbers, 0).astype(np.int64)
     else:
         is_whole = np.ones(numbers.size, dtype=bool)

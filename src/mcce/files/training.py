@@ -1,7 +1,8 @@
 """Training rows in files, as pandas reads them: whole, or in blocks if they do not fit in memory.
 
-Dtypes that nobody named are inferred from all rows, or from each block; :mod:`mcce.files.sampling`
-says how blocks must agree. For people, see :mod:`mcce.files.people`.
+Dtypes that nobody named are inferred from all rows, or from each block;
+:mod:`mcce.files.training_sample` says how blocks must agree. For people, see
+:mod:`mcce.files.people_reader`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pandas as pd
 
 from ..errors import McceError, ParameterError, ReadError, SchemaError, shorten
 from .cell_values import MISSING, CellError, make_reader
-from .people import pandas_dtype
+from .people_reader import pandas_dtype
 from .sources import (
     STANDARD,
     ArrowSource,
@@ -34,7 +35,7 @@ from .sources import (
 )
 
 # Rows read at a time; how many changes nothing.
-STEP = 2**16
+BLOCK_ROWS = 2**16
 # Numbers are read as Python does, so that a person's 0.1 is that of training; pandas 3.1 always
 # does so, and warns about the option.
 PANDAS = tuple(map(int, pd.__version__.split(".")[:2]))
@@ -140,7 +141,7 @@ def _checked_csv(path: str, delimiter: str) -> BytesIO:
     with open_bytes(path) as stream:
         content = stream.read()
     source = CsvSource.open(path, BytesIO(content), delimiter)
-    for _ in source.blocks([], STEP):
+    for _ in source.blocks([], BLOCK_ROWS):
         pass
     return BytesIO(content)
 
@@ -200,16 +201,16 @@ def _blocks(
 ) -> Iterator[pd.DataFrame]:
     if kind == "csv":
         return _csv_blocks(path, delimiter, dtypes)
-    return _json_blocks(path, STEP) if kind == "jsonl" else _arrow_blocks(path, kind)
+    return _json_blocks(path, BLOCK_ROWS) if kind == "jsonl" else _arrow_blocks(path, kind)
 
 
 def _csv_blocks(path: str, delimiter: str, dtypes: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     # Once to check that all rows have one cell for each column, and once for their cells.
     with open_source(path, "csv", delimiter) as source:
-        for _ in iterate(path, source, [], STEP):
+        for _ in iterate(path, source, [], BLOCK_ROWS):
             pass
     with open_bytes(path) as stream, _csv_errors(path, dtypes), reading(path):
-        yield from pd.read_csv(stream, chunksize=STEP, **_csv_options(delimiter, dtypes))
+        yield from pd.read_csv(stream, chunksize=BLOCK_ROWS, **_csv_options(delimiter, dtypes))
 
 
 def _json_blocks(path: str, n_rows: int) -> Iterator[pd.DataFrame]:
@@ -231,7 +232,7 @@ def _arrow_tables(path: str, kind: Format, *, dictionaries: bool = False) -> Ite
         fields = [field for field in source.schema if pa.types.is_dictionary(field.type)]
         names = [field.name for field in fields] if dictionaries else source.names
         try:
-            yield from rebatch(source.groups.batches(names), STEP) if names else ()
+            yield from rebatch(source.groups.batches(names), BLOCK_ROWS) if names else ()
         except pa.ArrowException as error:
             raise unreadable(path, kind, error) from error
 

@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ParameterError, ReadError, shorten
-from .parts import Number, checksum
+from .parts_folder import Number, checksum
 from .sources import (
     STANDARD,
     ArrowSource,
@@ -35,10 +35,10 @@ from .sources import (
 )
 
 # A group is decoded from its beginning: in more pieces, that would cost more than it saves.
-MOST_PIECES = 16
+MAX_PIECES = 16
 NOBODY = "nobody"
 # Footers that are read at a time; on shared file systems, each is a wait.
-MOST_SCANS = 8
+MAX_SCANS = 8
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def find_files(names: Sequence[str]) -> list[str]:
 def scan_files(paths: Sequence[str], format_: str | None, delimiter: str) -> list[PeopleFile]:
     """What is known about files before their rows are read."""
     formats = [find_format(path, format_) for path in paths]
-    with ThreadPoolExecutor(MOST_SCANS) as pool:
+    with ThreadPoolExecutor(MAX_SCANS) as pool:
         scans = pool.map(PeopleFile.scan, paths, formats, [delimiter] * len(paths))
         return list(scans)
 
@@ -221,7 +221,7 @@ def _pieces(sizes: Sequence[int], block_rows: int) -> Iterator[tuple[int, int]]:
             yield first, n_rows
             first, n_rows = first + n_rows, 0
         n_rows += size
-        n_pieces = min(-(-n_rows // block_rows), MOST_PIECES)
+        n_pieces = min(-(-n_rows // block_rows), MAX_PIECES)
         if n_pieces > 1:
             ends = [first + n_rows * at // n_pieces for at in range(n_pieces + 1)]
             yield from ((low, high - low) for low, high in pairwise(ends))

@@ -46,7 +46,7 @@ from .structs import (
 # Numbers of the costs that candidates are ranked by.
 KEYS = {"sparsity": 0, "distance": 1}
 # Nodes have sets of levels of categories with at most so many.
-MOST_LEVELS = 1024
+MAX_SET_LEVELS = 1024
 
 
 class _Bound:
@@ -233,7 +233,7 @@ def enumerate_rows(
 
 
 def gather_holdings(
-    forest: Forest, *, contradictions: bool, most_levels: int = MOST_LEVELS
+    forest: Forest, *, contradictions: bool, most_levels: int = MAX_SET_LEVELS
 ) -> Holdings:
     """The levels that every node holds."""
     parts = forest.bound.gather_holdings(contradictions, most_levels, watch())

@@ -36,7 +36,7 @@ from .matching import check_k, shared_points
 
 Scale = Literal["range", "ranks"]
 # Share of the expected rows below which a pair is contradictory, and the least rows expected.
-SHARE, LEAST_EXPECTED = 0.01, 20.0
+SHARE, MIN_EXPECTED = 0.01, 20.0
 
 
 def knn_distance(
@@ -236,7 +236,7 @@ def contradictory_pairs(
     training: FrameLike | Evaluator,
     *,
     share: float = SHARE,
-    least_expected: float = LEAST_EXPECTED,
+    least_expected: float = MIN_EXPECTED,
 ) -> pd.Series[float]:
     """Count the contradictory pairs of levels in each row.
 

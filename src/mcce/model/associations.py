@@ -24,7 +24,7 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray, sort_rows
 from ..tables.schema import EncodedRows, Schema
 
 # Tables with more columns are wide: there, each column is modelled from so many others at most.
-WIDE, MAX_INPUTS = 32, 16
+WIDE_COLUMNS, MAX_INPUTS = 32, 16
 # Rows looked at, groups of the values of an ordered column, and levels that are not put together.
 MAX_ROWS, N_GROUPS, MAX_LEVELS = 2_000, 8, 11
 # Columns whose tables with all others are computed together, and the unit of phi-squared.
@@ -77,7 +77,7 @@ class Associations:
 
 def is_wide(schema: Schema) -> bool:
     """Whether a table has so many columns that each is modelled from a few others."""
-    return len(schema.features) > WIDE
+    return len(schema.features) > WIDE_COLUMNS
 
 
 def subsample(codes: Codes) -> IntArray:

@@ -52,16 +52,16 @@ from .growing import GrowTask, grow_chain, with_decision
 from .leaves import LeafChain, ListedLeaves
 
 # Features that a node tries to split on, the most significant first.
-TRIES = 2
+MAX_TRIED_FEATURES = 2
 # A table of two columns is laid out if it has at most so many cells per row of the node.
 CELLS_PER_ROW = 8
 # Levels that are divided in every way.
-EXHAUSTIVE = 10
+MAX_EXHAUSTIVE_LEVELS = 10
 # Beyond this, the complementary error function comes from its asymptotic series.
-FAR = 20.0
+SERIES_START = 20.0
 # With more degrees of freedom, only the terms around the largest one are summed. Two columns of
 # 10,000 levels have a hundred million degrees of freedom, and half as many terms.
-MANY = 2_000
+MANY_DEGREES = 2_000
 # Terms this many standard deviations from the largest are below its rounding.
 WIDTH = 10.0
 
@@ -175,7 +175,7 @@ class _Splits:
         if row_numbers.size < least or too_deep:
             return None
         tests = dependences(self.scored, self.task.inputs, row_numbers, self.task.position)
-        for test in tests[:TRIES]:
+        for test in tests[:MAX_TRIED_FEATURES]:
             if not is_significant(test.log_p, self.task.inputs.size, self.min_criterion):
                 return None
             codes = self.scored.codes[test.column][row_numbers]
@@ -418,7 +418,7 @@ def best_cut(codes: Codes, target: Target, *, ordered: bool, min_samples_leaf: i
     groups = groups.ravel()
     if ordered:
         return _best_prefix(levels, groups, np.arange(levels.size), target, min_samples_leaf)
-    if levels.size <= EXHAUSTIVE and not target.is_binary_or_number:
+    if levels.size <= MAX_EXHAUSTIVE_LEVELS and not target.is_binary_or_number:
         return _best_subset(levels, groups, target, min_samples_leaf)
     by_mean = np.argsort(target.mean_by(groups, sizes), kind="stable")
     best = _best_prefix(levels, groups, by_mean, target, min_samples_leaf)
@@ -512,7 +512,7 @@ def log_survival(statistic: float, freedom: int) -> float:
     half = statistic / 2
     if freedom <= 2:
         return -half if freedom == 2 else _log_erfc(math.sqrt(half))
-    if freedom > MANY:
+    if freedom > MANY_DEGREES:
         terms = _largest_terms(half, freedom)
     else:
         terms = _log_factors(freedom) + _exponents(freedom) * math.log(half) - half
@@ -564,7 +564,7 @@ def _exponents(freedom: int) -> FloatArray:
 
 def _log_erfc(z: float) -> float:
     """Log of the complementary error function of a positive number."""
-    if z < FAR:
+    if z < SERIES_START:
         return math.log(math.erfc(z))
     # 1 - 1/(2z^2) + 3/(2z^2)^2 - 15/(2z^2)^3 + ...; at 20 the fifth term is below 1e-12.
     step, series, term = 1.0 / (2.0 * z * z), 1.0, 1.0

@@ -35,7 +35,7 @@ from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows, Schema
 from .associations import Associations, visit_order
 
-WHOLE = {
+MIN_COUNTS = {
     "min_samples_leaf": 1,
     "min_samples_split": 2,
     "max_depth": 1,
@@ -44,11 +44,11 @@ WHOLE = {
 }
 NO_LIMIT = ("max_depth", "max_inputs")
 # More would only take time; a file that names more is refused before memory is taken for them.
-MOST_TREES = 10_000
+MAX_TREES = 10_000
 FLAGS = ("condition_on_decision", "bootstrap")
 AUTO = "auto"
 # No tree has as many rows or is as deep, and a kernel can hold it.
-MOST_ROWS = 2**31 - 1
+MAX_TREE_ROWS = 2**31 - 1
 # No code of a person is negative, so no key of a tree is one that a person's draws have.
 OF_A_TREE = -1
 
@@ -130,11 +130,11 @@ def tree_response(rows: EncodedRows, position: int) -> Numbers | Classes:
 
 def growth_of(chain: Any, n_features: int) -> Growth:
     """When the trees of a chain stop."""
-    for name, least in WHOLE.items():
+    for name, least in MIN_COUNTS.items():
         _check_whole(chain, name, least)
     check_decisions(chain.decisions)
-    if getattr(chain, "n_trees", 1) > MOST_TREES:
-        raise ParameterError(f"n_trees must be at most {MOST_TREES}, got {shorten(chain.n_trees)}.")
+    if getattr(chain, "n_trees", 1) > MAX_TREES:
+        raise ParameterError(f"n_trees must be at most {MAX_TREES}, got {shorten(chain.n_trees)}.")
     for name in FLAGS:
         check_flag(name, getattr(chain, name, True))
     if getattr(chain, "max_features", None) is not None:
@@ -188,7 +188,7 @@ def is_auto(given: Any) -> bool:
 
 def at_most(given: int) -> int:
     """A number of rows or levels of a tree as kernels take it; more would change nothing."""
-    return min(int(given), MOST_ROWS)
+    return min(int(given), MAX_TREE_ROWS)
 
 
 def tree_key(seed: int, position: int, tree: int = 0) -> int:

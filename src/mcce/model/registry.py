@@ -28,7 +28,7 @@ GENERATORS = Registry(
         "trees": "mcce.model.trees:TreeChain",
         "forest": "mcce.model.forest:ForestChain",
         "ctree": "mcce.model.ctree:InferenceTreeChain",
-        "private": "mcce.privacy.trees:PrivateTrees",
+        "private": "mcce.privacy.private_trees:PrivateTrees",
     },
     elsewhere=dict.fromkeys(("copula", "made", "ctgan"), "mcce-lab"),
 )

@@ -53,10 +53,10 @@ ROWS_PER_BIN, MIN_BINS = 20, 64
 # Groups of bins that the screen looks at.
 N_COARSE = 32
 # Levels with fewer rows are rare.
-RARE = 10
+RARE_LEVEL_ROWS = 10
 # The rows and trees of the screen.
 MAX_ROWS = 2_000
-SMALL = Boosting(n_trees=24, max_leaves=8, min_samples_leaf=10, shrinkage=4)
+SCREEN_TREES = Boosting(n_trees=24, max_leaves=8, min_samples_leaf=10, shrinkage=4)
 # The arrays of a saved model.
 NODES = {
     "roots": np.int32,
@@ -67,7 +67,7 @@ NODES = {
 }
 INPUTS = {"inputs": np.int32, "bins": np.uint8}
 # A response between the smallest and the largest float has a scale between these powers of two.
-MOST_EXPONENT = 1200
+MAX_EXPONENT = 1200
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +285,7 @@ def screen(
     coarse = [table.coarse[column] for column in candidates]
     bins = np.array([group[own] for group, own in zip(coarse, bins, strict=True)])
     n_bins = np.array([group[-1] + 1 for group in coarse], dtype=np.int32)
-    nodes = boost(bins, n_bins, units, SMALL)
+    nodes = boost(bins, n_bins, units, SCREEN_TREES)
     inner = nodes.gain > 0.0
     gains = np.bincount(nodes.feature[inner], nodes.gain[inner], minlength=candidates.size)
     best = np.argsort(-gains, kind="stable")[:most]
@@ -395,7 +395,7 @@ def _bin_levels(counts: IntArray, max_bins: int) -> ByteArray:
     """Bin of each level: its own for the most frequent, the last for all others."""
     by_count = np.argsort(-counts, kind="stable")[: max_bins - 1]
     frequent = np.zeros(counts.size, dtype=bool)
-    frequent[by_count[counts[by_count] >= RARE]] = True
+    frequent[by_count[counts[by_count] >= RARE_LEVEL_ROWS]] = True
     bins = np.full(counts.size + 1, frequent.sum())
     bins[:-1][frequent] = np.arange(frequent.sum())
     return bins.astype(np.uint8)
@@ -403,7 +403,7 @@ def _bin_levels(counts: IntArray, max_bins: int) -> ByteArray:
 
 def _check_scale(model: BoostedTrees) -> None:
     whole = type(model.base_) is int and type(model.exponent_) is int
-    if not whole or abs(model.base_) >= 2**62 or abs(model.exponent_) > MOST_EXPONENT:
+    if not whole or abs(model.base_) >= 2**62 or abs(model.exponent_) > MAX_EXPONENT:
         raise SavedFileError("the scale of boosted trees is out of range")
     ends = model.low_, model.high_
     if not all(type(end) is float and math.isfinite(end) for end in ends) or ends[0] > ends[1]:

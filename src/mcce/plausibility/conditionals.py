@@ -24,7 +24,7 @@ from .boosting import MAX_BINS, BinnedColumns, BoostedTrees, predict_some, scree
 
 # The expected error is at least this share of the median error, and of the smallest gap between two
 # values. A smaller one says that a relation holds exactly, or only that values are rounded.
-LEAST_ERROR, LEAST_GAP, LEAST = 0.1, 0.5, 1e-150
+MIN_ERROR_SHARE, MIN_GAP_SHARE, MIN_EXPECTED_ERROR = 0.1, 0.5, 1e-150
 # Trees that predict a number, and the size of an error or whether a cell is missing.
 N_TREES, N_ERROR_TREES, MAX_ERROR_LEAVES = 60, 30, 8
 # Inputs of a model. Of a wide table: features most associated with a number that are looked at for
@@ -73,7 +73,7 @@ class Conditional:
         error = _small().fit(table, errors, inputs=inputs, row_numbers=present)
         gap = float(np.diff(_scale(values, centre)).min())
         typical = float(np.sort(errors[present])[present.size // 2])
-        least = max(LEAST_GAP * gap, LEAST_ERROR * typical, LEAST)
+        least = max(MIN_GAP_SHARE * gap, MIN_ERROR_SHARE * typical, MIN_EXPECTED_ERROR)
         return cls(position, mean, error, centre, least, missing)
 
 

@@ -24,7 +24,7 @@ from ..kernels import BoolArray, FloatArray, IntArray
 # others. One in 13 real rows is then more unusual than all of its own kind.
 N_RARE, N_USUAL = 12, 100
 # The nonconformity of a row is no larger than this times the number of rows.
-MOST = 1e250
+MAX_NONCONFORMITY = 1e250
 
 
 class Plausibility(NamedTuple):
@@ -155,5 +155,5 @@ def _interpolate(
     n_at_least = n - upper + np.where(within, (above - values) / gap, 0.0)
     largest = np.where(below > 0, below, 1.0)
     with np.errstate(over="ignore"):
-        beyond = np.minimum(values / largest + (below == 0), MOST)
+        beyond = np.minimum(values / largest + (below == 0), MAX_NONCONFORMITY)
     return (1 + n) * np.where((upper >= n) & (lower >= 0), beyond, 1 / (1 + n_at_least))

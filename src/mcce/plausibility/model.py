@@ -26,7 +26,7 @@ from ..kernels import (
     rows_as_bytes,
     sort_rows,
 )
-from ..model.associations import WIDE, Associations, is_wide
+from ..model.associations import WIDE_COLUMNS, Associations, is_wide
 from ..tables.schema import EncodedRows
 from .conditionals import Conditionals
 from .conformal import Calibration, Plausibility
@@ -38,7 +38,7 @@ HELD_OUT, MIN_HELD_OUT, MAX_HELD_OUT, MAX_SEEN = 3, 200, 5_000, 20_000
 # The more columns a wide table has, the fewer rows each model sees, but not fewer than these.
 MIN_SEEN = 1_500
 # A level with a smaller share of the accepted rows is rare.
-RARE = 0.02
+RARE_LEVEL_SHARE = 0.02
 N_NEIGHBOURS = 5
 # Accepted rows whose own knn distances the quantiles are taken from, at most; fewer of wide tables.
 N_TYPICAL, N_TYPICAL_WIDE = 2_000, 500
@@ -166,8 +166,8 @@ class KnnDistance:
 class ChangedRows:
     """Assesses rows in which people change few of their cells.
 
-    A model of a number looks at few columns of a wide table. What it says of a row is what it said
-    of the person's own row, unless one of these columns was changed. So the result equals that of
+    A model of a number looks at few columns of a wide table. It scores a row like the
+    person's own row, unless one of these columns was changed. So the result equals that of
     :meth:`PlausibilityModel.assess`, bit for bit.
     """
 
@@ -232,7 +232,7 @@ def n_calibration(n_accepted: int) -> int:
 
 def most_seen(n_features: int) -> int:
     """How many accepted rows are learned from at most, and as many others."""
-    return max(min(MAX_SEEN, MAX_SEEN * WIDE**2 // n_features**2), MIN_SEEN)
+    return max(min(MAX_SEEN, MAX_SEEN * WIDE_COLUMNS**2 // n_features**2), MIN_SEEN)
 
 
 def _rare_levels(rows: EncodedRows) -> dict[int, BoolArray]:
@@ -242,7 +242,7 @@ def _rare_levels(rows: EncodedRows) -> dict[int, BoolArray]:
         counts = np.bincount(
             rows.exact[position], minlength=rows.schema.features[position].n_codes + 1
         )
-        rare[position] = counts < RARE * len(rows)
+        rare[position] = counts < RARE_LEVEL_SHARE * len(rows)
     return rare
 
 

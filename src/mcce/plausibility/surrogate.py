@@ -31,12 +31,12 @@ MAX_INPUTS = 64
 # Standard deviation of normal errors over the median of their size.
 NORMAL = 1.4826
 # Small trees first: what they say of a value holds for everybody, also where no training row is.
-SMALL = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
-LARGE = BoostedTrees(n_trees=100, max_leaves=32)
+SMALL_TREES = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
+LARGE_TREES = BoostedTrees(n_trees=100, max_leaves=32)
 # Probabilities are clipped to here and as much below 1.
-LEAST = 2.0**-14
+MIN_PROBABILITY = 2.0**-14
 # Scores are taken for no larger than this.
-LARGEST = 2.0**1000
+MAX_SCORE = 2.0**1000
 # A surrogate that explains a smaller share of the variance is not followed.
 MIN_R2 = 0.25
 # One measured on fewer rows is not followed either.
@@ -58,7 +58,7 @@ class Surrogate:
 
     @classmethod
     def fit(cls, rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
-        """Learn from training rows and what the predictor said of them."""
+        """Learn from training rows and the predictor's scores of them."""
         link, threshold = _link(scored, decision)
         response = _response(scored, link)
         table = BinnedColumns.of(rows)
@@ -112,7 +112,7 @@ class Surrogate:
         return predict_each(self.trees, descent).sum(axis=0)
 
     def response(self, scored: ScoredRows) -> FloatArray:
-        """What the predictor said of rows, on the scale of the surrogate."""
+        """The predictor's scores of rows, on the scale of the surrogate."""
         return _response(scored, self.link)
 
     def margin(self, decision: Decision, response: FloatArray) -> FloatArray:
@@ -150,10 +150,10 @@ def _boost(
     table: BinnedColumns, response: FloatArray, inputs: IntArray, row_numbers: IntArray
 ) -> tuple[BoostedTrees, ...]:
     """Small trees, then large ones that predict what these leave over."""
-    small = clone(SMALL).fit(table, response, inputs=inputs, row_numbers=row_numbers)
+    small = clone(SMALL_TREES).fit(table, response, inputs=inputs, row_numbers=row_numbers)
     left_over = np.zeros_like(response)
     left_over[row_numbers] = response[row_numbers] - small.predict(table.codes[:, row_numbers])
-    return small, clone(LARGE).fit(table, left_over, inputs=inputs, row_numbers=row_numbers)
+    return small, clone(LARGE_TREES).fit(table, left_over, inputs=inputs, row_numbers=row_numbers)
 
 
 def _link(scored: ScoredRows, decision: Decision) -> tuple[Link, float]:
@@ -177,12 +177,12 @@ def _response(scored: ScoredRows, link: Link) -> FloatArray:
         return scored.valid.astype(np.float64)
     if link == "logit":
         return _logit(scored.score)
-    return np.minimum(np.maximum(scored.score, -LARGEST), LARGEST)
+    return np.minimum(np.maximum(scored.score, -MAX_SCORE), MAX_SCORE)
 
 
 def _logit(shares: FloatArray) -> FloatArray:
     """Logit of shares, clipped."""
-    clipped = np.minimum(np.maximum(shares, LEAST), 1 - LEAST)
+    clipped = np.minimum(np.maximum(shares, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
     return np.log(clipped / (1 - clipped))
 
 

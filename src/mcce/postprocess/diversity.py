@@ -32,7 +32,7 @@ from ..tables.schema import EncodedRows
 from .ranking import Ranking
 
 # Infinite distances count as this, so that they can be weighed against each other.
-FAR = np.finfo(np.float64).max
+MAX_FINITE_DISTANCE = np.finfo(np.float64).max
 
 
 class Pool:
@@ -100,16 +100,16 @@ def diverse_ranks(
         between = AxesBetween(axes, candidates.comparison, people, draws)
     else:
         between = DistanceBetween(distance, candidates, people, draws)
-    cost = np.minimum(cost if is_gower(distance) else between.to_person(), FAR)
+    cost = np.minimum(cost if is_gower(distance) else between.to_person(), MAX_FINITE_DISTANCE)
 
-    rank, nearest = np.zeros(shape, dtype=np.int64), np.full(shape, FAR)
+    rank, nearest = np.zeros(shape, dtype=np.int64), np.full(shape, MAX_FINITE_DISTANCE)
     taken = np.zeros(people.size, dtype=np.int64)
     for number in range(1, ranking.n_counterfactuals + 1):
         some = np.flatnonzero(free.any(axis=1))
         if not some.size:
             break
         rank[some, taken[some]], free[some, taken[some]] = number, False
-        nearest = np.minimum(nearest, np.minimum(between.to_taken(taken), FAR))
+        nearest = np.minimum(nearest, np.minimum(between.to_taken(taken), MAX_FINITE_DISTANCE))
         value = diversity * nearest - (1.0 - diversity) * cost
         taken = np.where(free, value, -np.inf).argmax(axis=1)
     return rank[row, place]

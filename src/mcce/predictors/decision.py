@@ -34,11 +34,11 @@ from .output import check_complete, check_shape, read_output, to_labels, to_numb
 Closed = Literal["both", "left", "right", "neither"]
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
 # Training rows that the predictor gets in one call, at most.
-MOST_ROWS = 2**20
+MAX_CALL_ROWS = 2**20
 LabelMeasure = Literal["score", "margin"]
 # Room between refused and accepted margins, a hundredth of their range, in which no threshold but 0
 # is expected.
-NARROW = 0.02
+NARROW_MARGIN = 0.02
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class LabelRule:
         for name in names:
             values = probabilities.measure(name)
             low, high = float(values[~accepted].max()), float(values[accepted].min())
-            if name == "margin" and not own_threshold and low <= 0 <= high <= low + NARROW:
+            if name == "margin" and not own_threshold and low <= 0 <= high <= low + NARROW_MARGIN:
                 return cls(name, 0.0, 0.0)
             if low <= high and math.isfinite(low) and math.isfinite(high):
                 return cls(name, low, high)
@@ -410,8 +410,8 @@ class Decision:
             None if the decision needs no labels, or they do not follow from probabilities.
         """
         # Of a million rows at a time, so that the predictor's copies are of these alone.
-        starts = range(0, max(len(frame), 1), MOST_ROWS)
-        blocks = (frame.iloc[at : at + MOST_ROWS].reset_index(drop=True) for at in starts)
+        starts = range(0, max(len(frame), 1), MAX_CALL_ROWS)
+        blocks = (frame.iloc[at : at + MAX_CALL_ROWS].reset_index(drop=True) for at in starts)
         scored, probabilities = join_scored([self._evaluate(block) for block in blocks])
         own = has_threshold(self.predictor)
         return scored, LabelRule.learn(probabilities, scored.valid, own_threshold=own)

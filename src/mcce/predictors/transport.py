@@ -54,7 +54,7 @@ FRAMING, FRAMING_PER_BYTE = 2**20, 10
 # Operating systems cannot wait much longer for a single byte.
 LONGEST_WAIT = 1e6
 # Where requests wait, Ctrl-C and cancellation take effect after so many seconds.
-WAIT = 0.1
+POLL_SECONDS = 0.1
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 Wait = Callable[[threading.Condition, float], Any]
@@ -117,7 +117,7 @@ class RateLimiter:
         try:
             with self._changed:
                 while (seconds := self._seconds_left(n_rows)) > 0:
-                    self._wait(self._changed, min(seconds, WAIT))
+                    self._wait(self._changed, min(seconds, POLL_SECONDS))
                     check_cancellation()
                 n_running = self._note(n_rows)
                 n_failures = self._n_failures
@@ -418,7 +418,7 @@ class _TimedSocket:
 
     def _wait_for(self, n_bytes: int) -> bytes:
         while True:
-            self._plain.settimeout(min(_left(self._deadline), WAIT))
+            self._plain.settimeout(min(_left(self._deadline), POLL_SECONDS))
             try:
                 return self._plain.recv(n_bytes)
             except TimeoutError:

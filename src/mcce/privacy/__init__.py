@@ -14,23 +14,23 @@ from ..caching import attribute_loader
 if TYPE_CHECKING:
     from .anonymity import anonymize as anonymize
     from .attacks import class_sizes as class_sizes
+    from .audit_result import DPBound as DPBound
+    from .audit_result import Figure as Figure
+    from .audit_result import PrivacyAudit as PrivacyAudit
+    from .audit_result import dp_bound as dp_bound
     from .auditing import audit as audit
     from .auditing import audit_rows as audit_rows
     from .auditing import split_and_audit as split_and_audit
-    from .result import DPBound as DPBound
-    from .result import Figure as Figure
-    from .result import PrivacyAudit as PrivacyAudit
-    from .result import dp_bound as dp_bound
 
 _MODULES = {
-    "DPBound": "result",
-    "Figure": "result",
-    "PrivacyAudit": "result",
+    "DPBound": "audit_result",
+    "Figure": "audit_result",
+    "PrivacyAudit": "audit_result",
     "anonymize": "anonymity",
     "audit": "auditing",
     "audit_rows": "auditing",
     "class_sizes": "attacks",
-    "dp_bound": "result",
+    "dp_bound": "audit_result",
     "split_and_audit": "auditing",
 }
 __all__ = [*_MODULES]

@@ -25,11 +25,11 @@ from ..tables.schema import Schema
 # Share of the budget that a noisy count of the rows gets, if there is one.
 COUNT_SHARE = 0.01
 # The deepest trees, and the deepest that are chosen by the number of rows.
-MOST_DEPTH, MOST_CHOSEN_DEPTH = 12, 10
+MAX_PRIVATE_DEPTH, MAX_CHOSEN_DEPTH = 12, 10
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One release, and the epsilon that it costs."""
 
     mechanism: str
@@ -49,11 +49,11 @@ class Ledger:
 
     Examples
     --------
-    >>> Ledger((Entry("geometric", "salary, leaves", 1.0, 0.5),))
+    >>> Ledger((LedgerEntry("geometric", "salary, leaves", 1.0, 0.5),))
     <Ledger: epsilon 0.5 in 1 entries>
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
 
     @property
     def epsilon(self) -> float:
@@ -68,7 +68,7 @@ class Ledger:
         pandas.DataFrame
             Its mechanism, scope, sensitivity and epsilon.
         """
-        names = [field.name for field in fields(Entry)]
+        names = [field.name for field in fields(LedgerEntry)]
         costs = {"sensitivity": float, "epsilon": float}
         return pd.DataFrame([astuple(e) for e in self.entries], columns=names).astype(costs)
 
@@ -105,22 +105,22 @@ class Plan:
         if self.depth is not None:
             return int(self.depth)
         if math.isinf(self.epsilon):
-            return MOST_CHOSEN_DEPTH
+            return MAX_CHOSEN_DEPTH
         ratio = n_rows * self.of_tree / (10 * n_bins)
-        return min(int(math.log2(ratio)), MOST_CHOSEN_DEPTH) if ratio > 1 else 0
+        return min(int(math.log2(ratio)), MAX_CHOSEN_DEPTH) if ratio > 1 else 0
 
     def ledger(self) -> Ledger:
         """Everything that is spent."""
         spent = {"number of rows": self.of_count} if self.counts_rows else {}
         entries = [*spent.items(), *((f"{name}, leaves", self.of_tree) for name in self.names)]
-        return Ledger(tuple(Entry("geometric", scope, 1.0, cost) for scope, cost in entries))
+        return Ledger(tuple(LedgerEntry("geometric", scope, 1.0, cost) for scope, cost in entries))
 
 
 def check_settings(private: Any) -> None:
     """Raise for the first parameter of private trees that cannot work."""
     check_real("epsilon", private.epsilon, "a number above 0", zero=False, infinite=True)
     if private.depth is not None:
-        check_whole("depth", private.depth, 0, MOST_DEPTH)
+        check_whole("depth", private.depth, 0, MAX_PRIVATE_DEPTH)
     if private.n_rows is not None:
         check_count("n_rows", private.n_rows)
     if private.seed is not None:

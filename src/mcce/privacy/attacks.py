@@ -40,19 +40,19 @@ from ..metrics.privacy import Z95, mutable_numbers, wilson
 from ..parameters import check_real
 from ..tables.columns import is_missing
 from ..tables.schema import EncodedRows, Schema
-from .result import Figure, effective_size, quantile_interval, sign_flip_spread
-from .sides import Sides
+from .audit_result import Figure, effective_size, quantile_interval, sign_flip_spread
+from .audited_rows import AuditedRows
 
-MOST_ROWS = 2_000
+MAX_COMPARED_ROWS = 2_000
 # How often sides are swapped: so often that three standard errors can be told.
 N_SWAPS = 1_000
 RATES = {"1": 0.01, "0.1": 0.001}
 N_RESAMPLES = 400
 # Distances of 0 have a logarithm, too.
-LEAST_DISTANCE = 1e-9
+MIN_DISTANCE = 1e-9
 Scores = dict[str, tuple[FloatArray, FloatArray]]
 # A class with fewer people is small.
-SMALL = 10
+SMALL_CLASS = 10
 CELLS_PER_BLOCK = 2**22
 IMMUTABLE = (
     "nobody can change it, so that a released row has the value of the person it was made for"
@@ -73,28 +73,28 @@ def share_figure(
     return Figure(name, value, low, high, null=null, spread=spread, n=n)
 
 
-def copy_figures(sides: Sides) -> list[Figure]:
+def copy_figures(audited: AuditedRows) -> list[Figure]:
     """Copies of rows, and of values that point to one person."""
-    number = sides.row_numbers()
+    number = audited.row_numbers()
     rows = [np.isin(number["released"], number[side]) for side in ("members", "nonmembers")]
     figures = [share_figure("copies", rows[0], rows[1], number["released"])]
-    cells = _value_copies(sides)
+    cells = _value_copies(audited)
     return figures if cells is None else [*figures, share_figure("value_copies", *cells)]
 
 
-def _value_copies(sides: Sides) -> tuple[BoolArray, BoolArray, IntArray] | None:
+def _value_copies(audited: AuditedRows) -> tuple[BoolArray, BoolArray, IntArray] | None:
     """Which released numbers one member has, and one nonmember; None without such columns."""
-    schema, released = sides.evaluator.schema, sides.rows["released"]
+    schema, released = audited.evaluator.schema, audited.rows["released"]
     numeric = mutable_numbers(schema)
     if not numeric:
         return None
     single: dict[str, list[BoolArray]] = {"members": [], "nonmembers": []}
     groups, n_groups = [], 0
     for at in numeric:
-        kept = sides.counted[at] & ~is_missing(released.frame.iloc[:, at])
-        values = sides.codes["released"][at, kept]
+        kept = audited.counted[at] & ~is_missing(released.frame.iloc[:, at])
+        values = audited.codes["released"][at, kept]
         for side, found in single.items():
-            known, counts = np.unique(sides.codes[side][at], return_counts=True)
+            known, counts = np.unique(audited.codes[side][at], return_counts=True)
             found.append(np.isin(values, known[counts == 1]))
         number = np.unique(values, return_inverse=True)[1]
         groups.append(number + n_groups)
@@ -103,17 +103,19 @@ def _value_copies(sides: Sides) -> tuple[BoolArray, BoolArray, IntArray] | None:
     return members, nonmembers, np.concatenate(groups)
 
 
-def closest_figures(sides: Sides, seed: int) -> tuple[list[Figure], tuple[FloatArray, FloatArray]]:
+def closest_figures(
+    audited: AuditedRows, seed: int
+) -> tuple[list[Figure], tuple[FloatArray, FloatArray]]:
     """How close released rows are to members, and the distances behind it."""
-    released = sides.rows["released"]
-    order = np.random.default_rng([seed, 3]).permutation(len(released))[:MOST_ROWS]
-    points, number = sides.points(), sides.row_numbers()["released"][order]
-    some, is_level = points["released"][order], sides.evaluator.schema.is_level
+    released = audited.rows["released"]
+    order = np.random.default_rng([seed, 3]).permutation(len(released))[:MAX_COMPARED_ROWS]
+    points, number = audited.points(), audited.row_numbers()["released"][order]
+    some, is_level = points["released"][order], audited.evaluator.schema.is_level
     nearest = [find_nearest(some, points[side], is_level, 1) for side in ("members", "nonmembers")]
     inside, outside = (distances[:, 0] for distances, _ in nearest)
     places = [near[:, 0] for _, near in nearest]
     closer = np.where(inside == outside, 0.5, inside < outside)
-    spread = _spread_of_share(closer, places, sides.n_each)
+    spread = _spread_of_share(closer, places, audited.n_each)
     n = min(inside.size, 0.25 / spread**2) if spread > 0 else inside.size
     share = float(closer.mean())
     swapped = _swaps(inside, outside, places, np.random.default_rng([seed, 6]))
@@ -179,17 +181,17 @@ def _spread_of_share(closer: FloatArray, places: list[IntArray], n_each: int) ->
     return float(np.sqrt(n_each / 2 * weights.var(ddof=1)) / closer.size)
 
 
-def membership_scores(sides: Sides) -> Scores:
+def membership_scores(audited: AuditedRows) -> Scores:
     """What each attack says of members and nonmembers."""
-    points, levels = sides.points(), sides.evaluator.schema.is_level
+    points, levels = audited.points(), audited.evaluator.schema.is_level
     trees = [build_neighbours(points[name], levels) for name in ("released", "reference")]
     release, reference = (
         [nearest_distances(tree, points[side], 1)[:, 0] for side in ("members", "nonmembers")]
         for tree in trees
     )
-    rare = [_count_rare(sides, side) for side in ("members", "nonmembers")]
+    rare = [_count_rare(audited, side) for side in ("members", "nonmembers")]
     calibrated = [
-        np.log((far + LEAST_DISTANCE) / (near + LEAST_DISTANCE))
+        np.log((far + MIN_DISTANCE) / (near + MIN_DISTANCE))
         for far, near in zip(reference, release, strict=True)
     ]
     return {
@@ -306,12 +308,12 @@ def _rate_figures(name: str, ranked: _Ranked, seed: int) -> list[Figure]:
     ]
 
 
-def _count_rare(sides: Sides, side: str) -> FloatArray:
+def _count_rare(audited: AuditedRows, side: str) -> FloatArray:
     """How many values of each row the reference lacks and the release has."""
-    count = np.zeros(len(sides.rows[side]))
-    for at in sides.evaluator.schema.mutable:
-        own, known = sides.codes[side][at], sides.codes["reference"][at]
-        released = sides.codes["released"][at]
+    count = np.zeros(len(audited.rows[side]))
+    for at in audited.evaluator.schema.mutable:
+        own, known = audited.codes[side][at], audited.codes["reference"][at]
+        released = audited.codes["released"][at]
         count += np.isin(own, np.setdiff1d(released, known))
     return count
 
@@ -434,15 +436,15 @@ def _check_width(schema: Schema, name: Hashable, width: Any) -> None:
         )
 
 
-def linkage_figures(sides: Sides, known: Known) -> list[Figure]:
+def linkage_figures(audited: AuditedRows, known: Known) -> list[Figure]:
     """Shares of released rows with small and with homogeneous classes."""
-    released = sides.rows["released"], sides.codes["released"]
+    released = audited.rows["released"], audited.codes["released"]
     counts = {
-        side: _count(released, (sides.rows[side], sides.codes[side]), known)
+        side: _count(released, (audited.rows[side], audited.codes[side]), known)
         for side in ("members", "nonmembers")
     }
-    alike = _alike(sides, known)
-    (private,) = number_rows([sides.codes["released"][known.private]])
+    alike = _alike(audited, known)
+    (private,) = number_rows([audited.codes["released"][known.private]])
     whole = np.unique(np.stack([alike, private]), axis=1, return_inverse=True)[1].ravel()
     (k, same), (other_k, other_same) = counts.values()
     figures = [
@@ -455,13 +457,13 @@ def linkage_figures(sides: Sides, known: Known) -> list[Figure]:
     return figures
 
 
-def _alike(sides: Sides, known: Known) -> IntArray:
+def _alike(audited: AuditedRows, known: Known) -> IntArray:
     """Numbers of released rows, the same for those whose classes have people in common.
 
     Classes of numbers that are known to within a width overlap if they are less than twice that
     apart, so rows are put together by such steps.
     """
-    codes, released = sides.codes["released"], sides.rows["released"]
+    codes, released = audited.codes["released"], audited.rows["released"]
     parts: list[FloatArray] = []
     for at, width in known.widths.items():
         if width == 0:
@@ -476,7 +478,7 @@ def _alike(sides: Sides, known: Known) -> IntArray:
 
 
 def _is_small(k: IntArray) -> BoolArray:
-    return (k >= 1) & (k < SMALL)
+    return (k >= 1) & (k < SMALL_CLASS)
 
 
 def _count(

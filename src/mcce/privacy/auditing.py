@@ -38,8 +38,8 @@ from .attacks import (
     membership_scores,
     names_of,
 )
-from .result import PrivacyAudit
-from .sides import LEAST_ROWS, read_sides
+from .audit_result import PrivacyAudit
+from .audited_rows import MIN_AUDIT_ROWS, read_audited_rows
 
 QuasiIdentifiers = Sequence[Hashable] | Mapping[Hashable, float]
 Release = Literal["answers", "rows"]
@@ -228,9 +228,9 @@ def split_and_audit(
     check_choice("release", release, ("answers", "rows"))
     check_count("random_state", random_state, least=0)
     frame = read_frame(people)[0]
-    if len(frame) < 5 * LEAST_ROWS:
+    if len(frame) < 5 * MIN_AUDIT_ROWS:
         raise SchemaError(
-            f"An audit needs at least {5 * LEAST_ROWS} rows to split, got {len(frame)}. Some "
+            f"An audit needs at least {5 * MIN_AUDIT_ROWS} rows to split, got {len(frame)}. Some "
             "thousands tell much more."
         )
     order = np.random.default_rng([random_state, 4]).permutation(len(frame))
@@ -278,10 +278,10 @@ def _read_real(holdout: FrameLike, reference: FrameLike | None, seed: int) -> _R
     outside = read_frame(holdout)[0]
     if reference is not None:
         return _Real(outside, read_frame(reference)[0])
-    if len(outside) < 2 * LEAST_ROWS:
+    if len(outside) < 2 * MIN_AUDIT_ROWS:
         raise SchemaError(
             f"Without a reference, half of the holdout is one, so that it needs at least "
-            f"{2 * LEAST_ROWS} rows, got {len(outside)}. Pass more, or a reference."
+            f"{2 * MIN_AUDIT_ROWS} rows, got {len(outside)}. Pass more, or a reference."
         )
     order = np.random.default_rng([seed, 0]).permutation(len(outside))
     halves = np.split(order, [len(order) // 2])
@@ -349,33 +349,33 @@ class _Attack:
             if self.quasi_identifiers is None
             else check_known(self.quasi_identifiers, self.private, evaluator.schema)
         )
-        sides = read_sides(
+        audited = read_audited_rows(
             evaluator, released, real.holdout, real.reference, factuals=factuals, seed=self.seed
         )
         n_training = len(evaluator.rows)
-        if sides.n_each < n_training:
+        if audited.n_each < n_training:
             half = ", and a reference: without one, half of the holdout is used for it"
             warnings.warn(
-                f"The holdout has {sides.n_each} rows and training {n_training}: figures are of a "
-                f"sample of {sides.n_each} training rows. Pass a holdout as large as training"
+                f"The holdout has {audited.n_each} rows and training {n_training}: figures are of "
+                f"a sample of {audited.n_each} training rows. Pass a holdout as large as training"
                 f"{half if real.halved else ''}.",
                 McceWarning,
                 stacklevel=3,
             )
-        scores = membership_scores(sides)
-        closest, distances = closest_figures(sides, self.seed)
-        figures = [*copy_figures(sides), *closest, *membership_figures(scores, self.seed)]
+        scores = membership_scores(audited)
+        closest, distances = closest_figures(audited, self.seed)
+        figures = [*copy_figures(audited), *closest, *membership_figures(scores, self.seed)]
         if known is not None:
-            figures += linkage_figures(sides, known)
+            figures += linkage_figures(audited, known)
         return PrivacyAudit(
             figures=tuple(figures),
             release=self.release,
-            n_released=len(sides.rows["released"]),
+            n_released=len(audited.rows["released"]),
             n_training=n_training,
             n_holdout=len(real.holdout),
             n_reference=len(real.reference),
-            n_each=sides.n_each,
-            n_copies=int(are_copies(sides.rows["released"], evaluator).sum()),
+            n_each=audited.n_each,
+            n_copies=int(are_copies(audited.rows["released"], evaluator).sum()),
             scores=scores,
             distances=distances,
             quasi_identifiers=() if known is None else names_of(evaluator.schema, known.widths),

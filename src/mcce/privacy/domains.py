@@ -37,10 +37,10 @@ from ..tables.schema import EncodedRows, Schema
 
 N_BINS = 20
 # Values inside a bin that can be drawn, at most; and how many a bin has if no step is declared.
-MOST_VALUES, FEWEST_VALUES = 32, 10
-MOST_BINS = 10_000
+MAX_BIN_VALUES, MIN_BIN_VALUES = 32, 10
+MAX_DOMAIN_BINS = 10_000
 # Steps of a number have at least this share of it, and ranges this width.
-FINEST, SMALLEST = 1e-15, 1e-290
+MIN_STEP_SHARE, MIN_RANGE_WIDTH = 1e-15, 1e-290
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Domain:
     def _drawn(self) -> tuple[FloatArray, IntArray]:
         """Values that can be drawn, and their bins."""
         pairs = zip(self.breaks[:-1], self.breaks[1:], strict=True)
-        between = [_multiples(a, b, self._step, MOST_VALUES) for a, b in pairs]
+        between = [_multiples(a, b, self._step, MAX_BIN_VALUES) for a, b in pairs]
         values = np.unique(np.concatenate([[self.low, self.high], *between, self.points]))
         return values, np.unique(self._places(values), return_inverse=True)[1].ravel()
 
@@ -199,7 +199,7 @@ class Domain:
     def _step(self) -> float:
         if self.step is not None:
             return float(self.step)
-        largest = float(np.diff(self._edges).min()) / FEWEST_VALUES
+        largest = float(np.diff(self._edges).min()) / MIN_BIN_VALUES
         power = Decimal(10) ** math.floor(math.log10(largest))
         # A logarithm can be rounded up to a whole one; half the power is then the largest below.
         steps = [times * power for times in (Decimal("0.5"), 1, 2, 5)]
@@ -230,7 +230,7 @@ class Domain:
                 "A domain must name all levels, or a range low < high of finite numbers, got "
                 f"low={shorten(self.low)} and high={shorten(self.high)}."
             )
-        check_whole("bins", self.bins, 1, MOST_BINS)
+        check_whole("bins", self.bins, 1, MAX_DOMAIN_BINS)
         object.__setattr__(self, "bins", int(self.bins))
         if self.step is not None:
             check_real("step", self.step, "a number above 0", zero=False)
@@ -253,7 +253,7 @@ class Domain:
         low, high = self.ends
         width, size = high - low, max(abs(low), abs(high))
         step = width / self.bins if self.step is None else min(float(self.step), width)
-        if not math.isfinite(width) or step < size * FINEST or width < SMALLEST:
+        if not math.isfinite(width) or step < size * MIN_STEP_SHARE or width < MIN_RANGE_WIDTH:
             raise ParameterError(
                 f"The range from low={self.low!r} to high={self.high!r} is too wide or too narrow "
                 f"for bins={self.bins} and step={self.step!r}: numbers would not be told apart. "

@@ -32,13 +32,13 @@ from ..tables.features import Feature, decimals, is_float32, to_decimal
 from ..tables.text import short_line
 
 # Levels that are tried next, those with the most people.
-MOST_LEVELS = 3
+MAX_NEXT_LEVELS = 3
 # Levels on either side of a level of an ordered category that a run may have.
 LONGEST_RUN = 50
 # A run of no codes.
 NO_RUN = (0, -1)
 # A set of more levels is named by what is not in it, if that is shorter.
-MOST_LISTED = 3
+MAX_NAMED_LEVELS = 3
 MISSING, ANY = "missing", "any"
 Range: TypeAlias = tuple[Any, Any]
 # Decimal places below the training range at which the narrowest ranges stand.
@@ -156,7 +156,7 @@ class Widening:
 
     def _sets(self, own: Own, cell: Cell, counts: IntArray) -> Iterator[Cell]:
         """The set with one more level, for those with the most people."""
-        most = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+        most = np.argsort(-counts, kind="stable")[:MAX_NEXT_LEVELS]
         for code in most[counts[most] > 0].tolist():
             levels = tuple(sorted((*cell.levels, code)))
             if len(levels) < self.feature.n_codes:
@@ -262,7 +262,7 @@ def _describe_set(feature: Feature, own: Own, cell: Cell) -> dict[str, Any]:
     texts = [*map(_text, levels), *([MISSING] if missing else [])]
     others = [_text(level) for level in plain(feature.known.iloc[outside])]
     others += [MISSING] if feature.has_missing and not missing else []
-    if len(texts) > MOST_LISTED and len(others) < len(texts):
+    if len(texts) > MAX_NAMED_LEVELS and len(others) < len(texts):
         text = f"{ANY} but {_listed(others)}"
     else:
         text = _listed(texts)

@@ -22,12 +22,12 @@ from ..kernels import BoolArray, IntArray, WordArray
 BITS = 20
 
 
-class Words:
+class RandomWords:
     """Random 64-bit words.
 
     Examples
     --------
-    >>> Words(0).take(3).dtype
+    >>> RandomWords(0).take(3).dtype
     dtype('uint64')
     """
 
@@ -45,7 +45,7 @@ class Words:
 
         Examples
         --------
-        >>> sorted(set(Words(0).below(3, 100).tolist()))
+        >>> sorted(set(RandomWords(0).below(3, 100).tolist()))
         [0, 1, 2]
         """
         drawn = self.take(n)
@@ -59,23 +59,23 @@ class Words:
         return (drawn & np.uint64(bound - 1)).astype(np.int64)
 
 
-def add_noise(counts: IntArray, epsilon: float, words: Words) -> IntArray:
+def add_noise(counts: IntArray, epsilon: float, words: RandomWords) -> IntArray:
     """Counts of which one row changes one, by one, with the noise that an epsilon buys.
 
     Examples
     --------
-    >>> add_noise(np.array([0, 3]), float("inf"), Words(0))
+    >>> add_noise(np.array([0, 3]), float("inf"), RandomWords(0))
     array([0, 3])
     """
     return counts if math.isinf(epsilon) else counts + geometric(words, epsilon, counts.size)
 
 
-def geometric(words: Words, rate: float, n: int) -> IntArray:
+def geometric(words: RandomWords, rate: float, n: int) -> IntArray:
     """Two-sided geometric noise: z with probability proportional to exp(-rate * abs(z)).
 
     Examples
     --------
-    >>> geometric(Words(0), 1.0, 5).tolist()
+    >>> geometric(RandomWords(0), 1.0, 5).tolist()
     [0, 0, -1, 0, -1]
     """
     above, below = rate_of(rate)
@@ -112,7 +112,7 @@ def rate_of(value: float) -> tuple[int, int]:
     return int(value * 2.0**exponent), 2**exponent
 
 
-def exponential_coins(words: Words, above: IntArray, below: int) -> BoolArray:
+def exponential_coins(words: RandomWords, above: IntArray, below: int) -> BoolArray:
     """For each fraction a/b from 0 to below 1 a coin that is True with probability exp(-a/b).
 
     The parity of the first of ever rarer coins, of probabilities a/b, a/2b, a/3b, ..., to fail.
@@ -120,7 +120,7 @@ def exponential_coins(words: Words, above: IntArray, below: int) -> BoolArray:
     return _parity(words, above, below, n_certain=0)
 
 
-def _run_lengths(words: Words, n: int) -> IntArray:
+def _run_lengths(words: RandomWords, n: int) -> IntArray:
     """How many coins of exp(-1) fall before one does not."""
     lengths = np.zeros(n, dtype=np.int64)
     waiting = np.arange(n)
@@ -131,7 +131,7 @@ def _run_lengths(words: Words, n: int) -> IntArray:
     return lengths
 
 
-def _parity(words: Words, above: IntArray, below: int, *, n_certain: int) -> BoolArray:
+def _parity(words: RandomWords, above: IntArray, below: int, *, n_certain: int) -> BoolArray:
     odd = np.zeros(above.size, dtype=bool)
     waiting, tossed = np.arange(above.size), n_certain
     # 50 in a row have a probability of less than 1 / 50!, which no word can show.

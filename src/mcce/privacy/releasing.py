@@ -38,11 +38,11 @@ from ..runtime.progress import ProgressBar
 from ..tables.schema import EncodedRows, Schema
 from .accounting import Plan
 from .domains import Domain, bin_rows, bins_of_codes
-from .noise import Words, add_noise
+from .noise import RandomWords, add_noise
 
 # Values of a whole tree, at least and at most. A leaf has at least one for each code, up to a
 # number, so that guided draws find a person's own value in it.
-FEWEST, MOST, FEWEST_IN_LEAF, MOST_CODES = 2**13, 2**18, 64, 1024
+MIN_TREE_VALUES, MAX_TREE_VALUES, MIN_LEAF_VALUES, MAX_LEAF_VALUES = 2**13, 2**18, 64, 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def release_chain(
     immutable: IntArray,
     order: IntArray,
     plan: Plan,
-    words: Words,
+    words: RandomWords,
     *,
     both: bool,
     verbose: bool,
@@ -128,7 +128,7 @@ class _Grower:
     coding: Coding
     response: int
     epsilon: float
-    words: Words
+    words: RandomWords
 
     def grow(self, row_numbers: IntArray, inputs: Sequence[int], depth: int) -> NoisyNode:
         """The root of a tree of some rows, whose nodes split on some inputs."""
@@ -169,7 +169,7 @@ def _parent(column: int, goes_left: BoolArray, left: NoisyNode, right: NoisyNode
 def make_tree(root: NoisyNode, response: int, coding: Coding, scale: float) -> Trees:
     """The tree with codes to draw in every leaf."""
     total = max(float(root.counts.sum()), 1.0)
-    inflation = np.clip(total, FEWEST, MOST) / total
+    inflation = np.clip(total, MIN_TREE_VALUES, MAX_TREE_VALUES) / total
     # A whole factor keeps the frequencies of a leaf exact.
     factor = float(np.ceil(inflation)) if inflation > 1 else float(inflation)
     bins, draft = coding.bins[response], TreeDraft()
@@ -182,7 +182,7 @@ def make_tree(root: NoisyNode, response: int, coding: Coding, scale: float) -> T
         if node.goes_left is None:
             n_values = max(round(max(int(node.counts.sum()), 0) * factor), 1)
             # A multiple, so that shares that are exact stay so.
-            n_values *= -(-min(max(FEWEST_IN_LEAF, bins.size), MOST_CODES) // n_values)
+            n_values *= -(-min(max(MIN_LEAF_VALUES, bins.size), MAX_LEAF_VALUES) // n_values)
             draft.add_leaf(spread(shares, n_values, bins))
             return
         left = node.goes_left[coding.bins[node.column]]

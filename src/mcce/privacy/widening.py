@@ -31,9 +31,9 @@ from .generalization import NO_RUN, Cell, Own, Widening, own_values
 # Rows that are scored to choose a cell.
 ROWS_TO_CHOOSE = 100
 # Wider cells that are tried at a time, in all, and of each feature.
-AT_ONCE, MOST_TRIES, MOST_OF_FEATURE = 3, 18, 8
+AT_ONCE, MAX_TRIED_CELLS, MAX_TRIED_OF_FEATURE = 3, 18, 8
 # The same in all, once nothing is pure enough.
-FEW_TRIES = 6
+MAX_LAST_CELLS = 6
 # Whom they bring nearer: the people who miss the fewest cells, then those who miss more.
 N_LEVELS = 3
 # The number of an answer, and the cell of each quasi-identifier.
@@ -141,7 +141,7 @@ class Widener:
                 # What is not pure once hardly becomes so.
                 if number not in chosen and (one.is_pure or level == 0)
             }
-            for start in range(0, MOST_TRIES, AT_ONCE):
+            for start in range(0, MAX_TRIED_CELLS, AT_ONCE):
                 tried = [
                     (number, move)
                     for number, theirs in moves.items()
@@ -199,9 +199,9 @@ class Widener:
                 useful = min(gain, needed) if enough else gain
                 rank = (*_order(move, useful, cell), self._distance(one, at, cell), at)
                 theirs.append((rank, move))
-            moves += sorted(theirs, key=lambda pair: pair[0])[:MOST_OF_FEATURE]
+            moves += sorted(theirs, key=lambda pair: pair[0])[:MAX_TRIED_OF_FEATURE]
         moves.sort(key=lambda pair: pair[0])
-        return [move for _, move in moves[: MOST_TRIES if one.is_pure else FEW_TRIES]]
+        return [move for _, move in moves[: MAX_TRIED_CELLS if one.is_pure else MAX_LAST_CELLS]]
 
     def _distance(self, one: WidenedAnswer, at: int, cell: Cell) -> float:
         """How far a run is from the answer; of a changed value, how near to the person's."""

@@ -32,7 +32,7 @@ MIN_ROWS = 40
 ROWS_PER_PIECE = 100_000
 FINDERS = (find_sums, find_products, find_orderings, find_equivalences, find_dependencies)
 # The smallest chance that is reported.
-SMALLEST = 1e-300
+SMALLEST_P_VALUE = 1e-300
 
 
 def find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
@@ -70,7 +70,7 @@ def _checked(data: TrainingColumns, proposal: Proposal, log_chance: float) -> Fo
         relation,
         share=n_kept / n_rows,
         n_rows=proposal.n_rows,
-        p_value=max(math.exp(log_chance), SMALLEST),
+        p_value=max(math.exp(log_chance), SMALLEST_P_VALUE),
         enforced=n_kept == n_rows,
     )
 

@@ -24,7 +24,7 @@ from .kinds import Linear, Product, Ratio
 
 AnyEquality = Linear | Product | Ratio
 # Share of rows that are surely not broken.
-TYPICAL = 0.95
+TYPICAL_SHARE = 0.95
 # Rows are broken that deviate this many times as much as typical ones; so many may be.
 MAX_STRETCH = 3.0
 MAX_BROKEN = 0.04
@@ -43,7 +43,7 @@ SCALE = 2.0**20
 COLLINEAR = 1e-7
 N_REFINEMENTS = 4
 # Share of rows that each further round of a robust fit uses.
-KEPT = 0.95
+KEPT_SHARE = 0.95
 
 # Decimals to try, then significant digits; the last ones are what fitting can tell at all.
 DECIMALS = (0, 1, 2, 3, 4)
@@ -117,7 +117,7 @@ def typical(gap: FloatArray) -> float:
     """The deviation that the best 95 % of rows reach."""
     if not gap.size:
         return math.inf
-    place = min(int(TYPICAL * gap.size), gap.size - 1)
+    place = min(int(TYPICAL_SHARE * gap.size), gap.size - 1)
     return float(np.partition(gap, place)[place])
 
 
@@ -282,7 +282,7 @@ def fit_robustly(
 ) -> tuple[FloatArray, IntArray]:
     """Weights fitted to all rows but those that deviate most, and the places of these rows."""
     weights, kept = np.zeros(len(columns) + 1), np.arange(target.size)
-    n_kept = max(int(KEPT * target.size), 1)
+    n_kept = max(int(KEPT_SHARE * target.size), 1)
     for _ in range(n_rounds if target.size else 0):
         weights = fit_least_squares(columns[:, kept], target[kept])
         gap = np.abs(target - predict(columns, weights))

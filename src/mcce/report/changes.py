@@ -24,7 +24,7 @@ from .rounding import Rung
 # The most reasons that a letter gives.
 MAX_REASONS = 4
 # Levels that a clause lists; of more, it says only that the value would have been another.
-MOST_LEVELS = 4
+MAX_CLAUSE_LEVELS = 4
 # The largest share shown for values of which not all are accepted.
 ALMOST_ALL = 0.99
 
@@ -200,9 +200,9 @@ def _widen(change: ChangedCell, cells: Mapping[Any, Mapping[str, Any]]) -> Chang
     if cell["kind"] == "any":
         return replace(change, vague=True)
     levels = cell["levels"]
-    if levels is not None and (cell["kind"] == "levels" or len(levels) <= MOST_LEVELS):
+    if levels is not None and (cell["kind"] == "levels" or len(levels) <= MAX_CLAUSE_LEVELS):
         others = [level for level in levels if level != change.before]
-        if not others or len(others) > MOST_LEVELS:
+        if not others or len(others) > MAX_CLAUSE_LEVELS:
             return replace(change, vague=True)
         return replace(change, after=others[0], others=tuple(others[1:]), rung=None)
     low, high = cell["low"], cell["high"]

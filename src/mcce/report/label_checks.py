@@ -100,7 +100,7 @@ def check_positive(given: Any, where: str) -> float:
     return given
 
 
-def check_flag(given: Any, where: str) -> bool:
+def read_flag(given: Any, where: str) -> bool:
     """True or false."""
     if not isinstance(given, bool):
         raise LabelsError(f"{where} must be true or false, got {shorten(given)}.")

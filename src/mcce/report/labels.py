@@ -36,12 +36,12 @@ from .label_checks import (
     CHANGE,
     check_by_value,
     check_directions,
-    check_flag,
     check_follow,
     check_keys,
     check_positive,
     check_spelling,
     check_units,
+    read_flag,
 )
 from .language import Language, check_template, find_language
 
@@ -126,7 +126,7 @@ class FeatureLabel:
             "unit": check_units,
             "rounding": check_positive,
             "scale": check_positive,
-            "grouping": check_flag,
+            "grouping": read_flag,
             "follow": check_follow,
         }
         texts = {

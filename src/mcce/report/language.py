@@ -27,7 +27,7 @@ from ..errors import LabelsError, ParameterError, shorten
 from ..tables.text import one_line, short_line
 
 # Numbers outside of these powers of ten are written with an exponent.
-LARGEST, SMALLEST = 15, -7
+MAX_PLAIN_POWER, MIN_PLAIN_POWER = 15, -7
 MAX_TEMPLATE = 500
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
@@ -58,7 +58,7 @@ class Language:
     def number(self, value: Decimal, *, grouping: bool = True, places: int = 0) -> str:
         """A number as it is written in this language."""
         value = value.normalize()
-        if value and not SMALLEST < value.adjusted() < LARGEST:
+        if value and not MIN_PLAIN_POWER < value.adjusted() < MAX_PLAIN_POWER:
             return f"{value:e}".replace(".", self.messages["numbers.decimal"])
         places = max(places, -int(value.as_tuple().exponent)) if value % 1 else 0
         text = f"{abs(value):{',' if grouping else ''}.{places}f}"

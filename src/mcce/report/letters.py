@@ -43,7 +43,7 @@ from .labels import Labels
 from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, Rung, round_answers
 from .sentences import Writer, kind_of
 
-EXACT = 2.0**53
+MAX_EXACT_INTEGER = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ def write_letters(
     >>> print(letters.answers["text"].iloc[0])
     The decision would have been in your favour if salary had been 71,000 instead of 51,200.
     """
-    check_explainer(explainer)
+    require_explainer(explainer)
     check_flag("ranges", ranges)
     words = Labels.take(labels)
     draft = _Draft.make(explainer, result, words, ranges, constraints)
@@ -144,7 +144,7 @@ def write_letters(
     return draft.letters(result)
 
 
-def check_explainer(explainer: Any) -> None:
+def require_explainer(explainer: Any) -> None:
     """Raise unless something is an explainer."""
     if not isinstance(explainer, MCCE):
         raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
@@ -275,7 +275,10 @@ def _columns_to_round(
         if not is_number(feature) or label.levels or not feature.known.size:
             continue
         # Beyond this, whole numbers are not exact as floats, and are not rounded.
-        if feature.table.dtype.kind == "f" or np.abs(known_numbers(feature)).max() < EXACT:
+        if (
+            feature.table.dtype.kind == "f"
+            or np.abs(known_numbers(feature)).max() < MAX_EXACT_INTEGER
+        ):
             least = 0.0 if step is None else step.size(feature)
             columns[place] = RoundedColumn(feature, label.rounding, least)
     return columns

@@ -31,7 +31,7 @@ from ..tables.features import Feature, decimals, is_float32, known_numbers, to_d
 from ..tables.schema import Schema
 
 # Levels that a sentence lists, that of the answer included.
-MOST_LEVELS = 3
+MAX_SENTENCE_LEVELS = 3
 # Rounding moves a value by a small share of the change: how much at most, and by default.
 LARGEST_SHARE, USUAL_SHARE = Decimal("0.5"), Decimal("0.1")
 # The largest share of a range that is lost to rounding.
@@ -244,7 +244,7 @@ def _levels(found: FoundRanges) -> dict[tuple[int, int], list[Any]]:
     for at in np.flatnonzero(alone[levels.answer] & (levels.level != own)).tolist():
         place, answer = int(levels.place[at]), int(levels.answer[at])
         others = listed.setdefault((answer, place), [])
-        if len(others) < MOST_LEVELS - 1:
+        if len(others) < MAX_SENTENCE_LEVELS - 1:
             code = len(answers) + int(levels.level[at])
             others.extend(plain(answers.tables[place].iloc[[code]]))
     return listed

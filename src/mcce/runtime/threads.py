@@ -28,7 +28,7 @@ from ..kernels import CancelledError, ExpiredError, cancellable, context_with, i
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 # Where waiting for a thread cannot be interrupted, Ctrl-C takes effect after so many seconds.
-WAIT = 0.1
+POLL_SECONDS = 0.1
 # What a function gave, and what it raised.
 _Reply: TypeAlias = "queue.SimpleQueue[tuple[Any, Exception | None]]"
 
@@ -161,7 +161,7 @@ class _Calls:
         self._waiting.put((reply, function))
         while True:
             try:
-                given, error = reply.get(timeout=WAIT)
+                given, error = reply.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 # Ctrl-C may have come when the function was taken and not yet called, so only
                 # looking whether anybody is left to call it is safe.
@@ -184,7 +184,7 @@ class _Calls:
         """Call functions until a task has ended, and give its result."""
         while not future.done():
             try:
-                waiting = self._waiting.get(timeout=WAIT)
+                waiting = self._waiting.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 continue
             if waiting is not None:

@@ -39,10 +39,10 @@ from ..version import __version__
 FORMAT = "mcce explainer"
 FORMAT_VERSION = 8
 MANIFEST, DOCUMENT, SIGNATURE = "manifest.json", "explainer.json", "signature.txt"
-MOST_MANIFEST_BYTES = 2**26
+MAX_MANIFEST_BYTES = 2**26
 # Bounds that no document of ours comes near.
-MOST_DEPTH, MOST_DIGITS, MOST_NAME = 100, 20, 2**15
-LEAST_KEY = 16
+MAX_LIST_DEPTH, MAX_DIGITS, MAX_ARRAY_NAME = 100, 20, 2**15
+MIN_KEY_BYTES = 16
 ARRAY = "array"
 # Object arrays, which only pickle could read, are not among them.
 ARRAY_KINDS = "biufmM"
@@ -51,18 +51,18 @@ HEADER = re.compile(
     rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
 )
 # More arrays than any table has use for; each takes memory beyond its bytes.
-MOST_MEMBERS = 2**18
+MAX_MEMBERS = 2**18
 LOCAL, CENTRAL, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
 END_64, LOCATOR_64 = b"PK\6\6", b"PK\6\7"
 # What other zip programs expect of sizes and offsets beyond 31 bits, and of more than 16 bits of
 # members: the fields hold the greatest number, and the numbers follow in an extra field.
-LARGE, MANY, FULL = 2**31 - 1, 2**16 - 1, 2**32 - 1
+MAX_INT32, MAX_UINT16, MAX_UINT32 = 2**31 - 1, 2**16 - 1, 2**32 - 1
 VERSION, VERSION_64 = 20, 45
 DAY = 33  # 1980-01-01, the first day that a zip can name
 UTF_8, UNIX, PLAIN_FILE = 0x800, 3, 0o644 << 16
 
 
-def write(
+def write_archive(
     path: str | os.PathLike[str], document: Mapping[str, Any], key: bytes | None = None
 ) -> None:
     """Put a document into a file, in place of what was there; sign it if there is a key."""
@@ -108,12 +108,12 @@ def read_whole(
 
 def check_key(key: Any) -> None:
     """Raise unless a key can sign files; says nothing about its contents."""
-    if key is None or (type(key) is bytes and len(key) >= LEAST_KEY):
+    if key is None or (type(key) is bytes and len(key) >= MIN_KEY_BYTES):
         return
     came = f"{len(key)} bytes" if type(key) is bytes else f"a {type(key).__name__}"
     raise ParameterError(
-        f"key must be None or a secret of at least {LEAST_KEY} bytes, got {came}. Make one with "
-        "secrets.token_bytes(32), and keep it where the file is not."
+        f"key must be None or a secret of at least {MIN_KEY_BYTES} bytes, got {came}. Make one "
+        "with secrets.token_bytes(32), and keep it where the file is not."
     )
 
 
@@ -187,22 +187,22 @@ def _insert(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
 
 def _check_writable(plain: Any, arrays: Mapping[str, np.ndarray]) -> None:
     """Raise for a document that could not be read again."""
-    if len(arrays) > MOST_MEMBERS - 3:
+    if len(arrays) > MAX_MEMBERS - 3:
         raise SavedFileError(
-            f"Cannot save {len(arrays)} arrays: a file holds at most {MOST_MEMBERS - 3}. "
+            f"Cannot save {len(arrays)} arrays: a file holds at most {MAX_MEMBERS - 3}. "
             "Nothing was written."
         )
-    if _depth(plain) > MOST_DEPTH or any(len(name) > MOST_NAME for name in arrays):
+    if _depth(plain) > MAX_LIST_DEPTH or any(len(name) > MAX_ARRAY_NAME for name in arrays):
         raise SavedFileError(
-            f"Cannot save values nested deeper than {MOST_DEPTH} lists, or names longer than "
-            f"{MOST_NAME} letters. Nothing was written."
+            f"Cannot save values nested deeper than {MAX_LIST_DEPTH} lists, or names longer than "
+            f"{MAX_ARRAY_NAME} letters. Nothing was written."
         )
 
 
 def _depth(value: Any) -> int:
     """How deep lists and dicts are nested, without recursion."""
     depth, level = 0, [value]
-    while level and depth <= MOST_DEPTH:
+    while level and depth <= MAX_LIST_DEPTH:
         depth += 1
         inner: list[Any] = []
         for part in level:
@@ -227,13 +227,13 @@ def _load_json(data: memoryview, name: str) -> Any:
         value = json.loads(bytes(data).decode(), parse_int=_read_int, parse_constant=_refuse)
     except (ValueError, RecursionError):
         value = None
-    if not isinstance(value, dict) or _depth(value) > MOST_DEPTH:
+    if not isinstance(value, dict) or _depth(value) > MAX_LIST_DEPTH:
         raise SavedFileError(f"{name} holds no JSON object, or one nested too deeply")
     return value
 
 
 def _read_int(digits: str) -> int:
-    return int(digits) if len(digits) <= MOST_DIGITS else _refuse(digits)
+    return int(digits) if len(digits) <= MAX_DIGITS else _refuse(digits)
 
 
 def _refuse(text: str) -> NoReturn:
@@ -302,7 +302,7 @@ def _members(data: memoryview, key: bytes | None) -> dict[str, memoryview]:
     if bytes(data[:4]) != b"PK\3\4":
         raise SavedFileError("it is no saved explainer" if len(data) else "the file is empty")
     members = _split_members(data)
-    if MANIFEST not in members or len(members[MANIFEST]) > MOST_MANIFEST_BYTES:
+    if MANIFEST not in members or len(members[MANIFEST]) > MAX_MANIFEST_BYTES:
         raise SavedFileError(
             f"it is a zip file, but no saved explainer: {MANIFEST} is missing or too large"
         )
@@ -370,8 +370,8 @@ def _split_members(data: memoryview) -> dict[str, memoryview]:
     members: dict[str, memoryview] = {}
     at = 0
     while bytes(data[at : at + 4]) == LOCAL:
-        if len(members) == MOST_MEMBERS:
-            raise SavedFileError(f"it has more than {MOST_MEMBERS} members")
+        if len(members) == MAX_MEMBERS:
+            raise SavedFileError(f"it has more than {MAX_MEMBERS} members")
         name, start, size = _read_header(data, at)
         if start + size > len(data):
             raise SavedFileError("a member claims more bytes than the file has: it was cut short")
@@ -407,7 +407,7 @@ def _read_header(data: memoryview, at: int) -> tuple[str, int, int]:
         raise SavedFileError("its members are compressed or encrypted")
     start = at + 30 + n_name + n_extra
     extra = data[start - n_extra : start]
-    if full_size == FULL and len(extra) == 20:
+    if full_size == MAX_UINT32 and len(extra) == 20:
         size = struct.unpack("<HHQQ", extra)[2]
     return bytes(data[at + 30 : at + 30 + n_name]).decode("utf-8", "replace"), start, size
 
@@ -416,9 +416,9 @@ def _entries(name: str, data: bytes | memoryview, offset: int) -> tuple[bytes, b
     """The header before a member, and its entry in the directory."""
     encoded, size = name.encode(), len(data)
     flags = 0 if name.isascii() else UTF_8
-    large, far = size > LARGE, offset > LARGE
+    large, far = size > MAX_INT32, offset > MAX_INT32
     version = VERSION_64 if large else VERSION
-    shown, crc = FULL if large else size, zlib.crc32(data)
+    shown, crc = MAX_UINT32 if large else size, zlib.crc32(data)
     extra = struct.pack("<HHQQ", 1, 16, size, size) if large else b""
     common = struct.pack("<HHHHIII", flags, 0, 0, DAY, crc, shown, shown)
     header = LOCAL + struct.pack("<H", version) + common
@@ -428,16 +428,17 @@ def _entries(name: str, data: bytes | memoryview, offset: int) -> tuple[bytes, b
     version = VERSION_64 if wide else VERSION
     entry = CENTRAL + struct.pack("<BBH", version, UNIX, version) + common
     entry += struct.pack("<HHHHH", len(encoded), len(extra), 0, 0, 0)
-    entry += struct.pack("<II", PLAIN_FILE, FULL if far else offset) + encoded + extra
+    entry += struct.pack("<II", PLAIN_FILE, MAX_UINT32 if far else offset) + encoded + extra
     return header, entry
 
 
 def _end(n_members: int, size: int, offset: int) -> bytes:
     """What follows the directory, which has a size and begins at an offset."""
     wide = b""
-    if n_members > MANY or offset > LARGE or size > LARGE:
+    if n_members > MAX_UINT16 or offset > MAX_INT32 or size > MAX_INT32:
         wide = END_64 + struct.pack("<QHHII", 44, VERSION_64, VERSION_64, 0, 0)
         wide += struct.pack("<QQQQ", n_members, n_members, size, offset)
         wide += LOCATOR_64 + struct.pack("<IQI", 0, offset + size, 1)
-    n_members, size, offset = min(n_members, MANY), min(size, FULL), min(offset, FULL)
+    n_members = min(n_members, MAX_UINT16)
+    size, offset = min(size, MAX_UINT32), min(offset, MAX_UINT32)
     return wide + END + struct.pack("<HHHHIIH", 0, 0, n_members, n_members, size, offset, 0)

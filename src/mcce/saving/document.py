@@ -34,7 +34,7 @@ from ..tables.roles import check_kinds, check_roles, check_text, immutable_colum
 from ..tables.schema import Schema
 from . import archive
 from .cells import pack_adapter, pack_cells, unpack_adapter, unpack_cells
-from .parts import (
+from .fields import (
     check_imitation,
     check_predictor,
     check_probes,
@@ -73,12 +73,12 @@ def save(
     document["model"] = {"n_desired": fitted.n_desired} | pack_fitted(fitted.generator)
     document["distance"] = pack_distance(fitted.distance)
     document["draws"] = {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
-    case = _Case.of(parameters, fitted.n_desired, fitted.generator)
+    contents = _Contents.of(parameters, fitted.n_desired, fitted.generator)
     for name, part in OPTIONAL_PARTS.items():
         field = FIELDS_OF_PARTS.get(name, name)
-        document[name] = part.write(getattr(fitted, field), case)
+        document[name] = part.write(getattr(fitted, field), contents)
     document["predictor"] = pack_predictor(fitted)
-    archive.write(path, document, key)
+    archive.write_archive(path, document, key)
 
 
 def restore(
@@ -106,10 +106,10 @@ def restore(
         Constraints.bind(parameters["constraints"], schema)
     with archive.refused(path, "its model"):
         fields = _unpack_model(document, parameters, schema)
-    case = _Case.of(parameters, fields["n_desired"], fields["generator"])
+    contents = _Contents.of(parameters, fields["n_desired"], fields["generator"])
     for name, part in OPTIONAL_PARTS.items():
         with archive.refused(path, f"its part {name!r}"):
-            value = part.read(document[name], fields, case)
+            value = part.read(document[name], fields, contents)
             fields[FIELDS_OF_PARTS.get(name, name)] = value
     with archive.refused(path, "its part 'predictor'"):
         probes = check_probes(document["predictor"], schema)
@@ -223,7 +223,7 @@ def _check_decision(fields: Fields, decision: Decision) -> None:
 
 
 @dataclass(frozen=True)
-class _Case:
+class _Contents:
     """What decides which parts a file holds."""
 
     needs: Needs
@@ -232,7 +232,7 @@ class _Case:
     private: bool
 
     @classmethod
-    def of(cls, parameters: Parameters, n_desired: int, generator: Generator) -> _Case:
+    def of(cls, parameters: Parameters, n_desired: int, generator: Generator) -> _Contents:
         needs = find_search(parameters["search"]).needs
         relations = needs.relations and parameters["ignore_relations"] is not True
         return cls(needs, relations, n_desired > 0, is_private(generator))
@@ -245,27 +245,27 @@ class _OptionalPart:
     what: str
     pack: Callable[[Any], Any]
     unpack: Callable[[Any, Fields], Any]
-    may: Callable[[_Case], bool]
-    must: Callable[[_Case], bool] | None = None
+    may: Callable[[_Contents], bool]
+    must: Callable[[_Contents], bool] | None = None
 
-    def is_required(self, case: _Case) -> bool:
+    def is_required(self, contents: _Contents) -> bool:
         """Whether a file must hold it."""
-        return (self.must or self.may)(case)
+        return (self.must or self.may)(contents)
 
-    def write(self, value: Any, case: _Case) -> Any:
+    def write(self, value: Any, contents: _Contents) -> Any:
         """The field as plain data and arrays; None if the file does not hold it."""
-        if value is None and self.is_required(case):
+        if value is None and self.is_required(contents):
             raise NotFittedError(
                 "search or ignore_relations was changed after fit, which did not learn "
                 f"{self.what} for the new one. Fit again. Nothing was written."
             )
-        return self.pack(value) if value is not None and self.may(case) else None
+        return self.pack(value) if value is not None and self.may(contents) else None
 
-    def read(self, plain: Any, fields: Fields, case: _Case) -> Any:
+    def read(self, plain: Any, fields: Fields, contents: _Contents) -> Any:
         """The field of what :meth:`write` gave, checked."""
-        if plain is None and self.is_required(case):
+        if plain is None and self.is_required(contents):
             raise SavedFileError(f"it lacks {self.what}")
-        if plain is not None and not self.may(case):
+        if plain is not None and not self.may(contents):
             raise SavedFileError(f"it has {self.what} that it does not need")
         return None if plain is None else self.unpack(plain, fields)
 
@@ -308,42 +308,42 @@ OPTIONAL_PARTS = {
         "when labels follow from scores",
         write_fields,
         _of_schema(unpack_label_rule),
-        may=lambda case: True,
-        must=lambda case: False,
+        may=lambda contents: True,
+        must=lambda contents: False,
     ),
     "training_rows": _OptionalPart(
         "training rows",
         _pack_training_rows,
         _unpack_training_rows,
-        may=lambda case: case.needs.training_rows,
+        may=lambda contents: contents.needs.training_rows,
     ),
     # A private explainer does not count training rows.
     "value_counts": _OptionalPart(
         "counts of values",
         lambda counts: np.concatenate(counts, dtype=np.int64),
         _unpack_value_counts,
-        may=lambda case: not case.private,
+        may=lambda contents: not contents.private,
     ),
     "relations": _OptionalPart(
         "relations between columns",
         lambda relations: [pack_relation(found) for found in relations],
         _of_schema(unpack_relations),
-        may=lambda case: case.relations,
+        may=lambda contents: contents.relations,
     ),
     "accepted": _OptionalPart(
         "accepted training rows",
         pack_plausibility,
         _unpack_plausibility,
-        may=lambda case: case.needs.measures_plausibility and case.has_desired,
-        must=lambda case: case.needs.plausibility and case.has_desired,
+        may=lambda contents: contents.needs.measures_plausibility and contents.has_desired,
+        must=lambda contents: contents.needs.plausibility and contents.has_desired,
     ),
     # Without one, a search calls the predictor on every row that it looks at.
     "surrogate": _OptionalPart(
         "a model of its predictor",
         pack_surrogate,
         _of_schema(unpack_surrogate),
-        may=lambda case: case.needs.surrogate,
-        must=lambda case: False,
+        may=lambda contents: contents.needs.surrogate,
+        must=lambda contents: False,
     ),
 }
 FIELDS_OF_PARTS = {"accepted": "plausibility"}

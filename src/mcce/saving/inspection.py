@@ -17,7 +17,7 @@ from ..model import is_private
 from ..tables.schema import Schema
 from . import archive
 from .document import unpack_parameters, unpack_schema
-from .parts import unpack_relations
+from .fields import unpack_relations
 from .values import unpack
 
 

@@ -40,7 +40,7 @@ from .config import ExactSearch, Search
 
 Rule: TypeAlias = Derived | Equality | Dependency
 # All integers below are exact in float64; columns of larger ones are not computed.
-LARGEST = 2.0**53
+MAX_EXACT_INTEGER = 2.0**53
 
 
 class Consequences:
@@ -259,7 +259,7 @@ class FormulaFollower:
         else:
             self._relative, self._most, self._slack = rule.relative, rule.tolerance, rule.rounding
         known = known_numbers(feature)
-        self._largest = np.inf if feature.table.dtype.kind == "f" else LARGEST
+        self._largest = np.inf if feature.table.dtype.kind == "f" else MAX_EXACT_INTEGER
         self._noise = ULPS * epsilon(feature.table.dtype) * np.abs(known).max(initial=0.0)
         self._low, self._high = known.min(initial=np.inf), known.max(initial=-np.inf)
 

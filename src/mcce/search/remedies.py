@@ -64,8 +64,8 @@ def name_remedies(
 
     def run(tried: AnySearch, rules: Constraints, people: IntArray) -> Answers:
         nonlocal n_evaluated
-        how = replace(one, search=tried, max_direct_rows=MAX_ROWS_FEWER)
-        short_outcome = search(fitted, how, rules, factuals, people, callback, ends)
+        relaxed = replace(one, search=tried, max_direct_rows=MAX_ROWS_FEWER)
+        short_outcome = search(fitted, relaxed, rules, factuals, people, callback, ends)
         n_evaluated += short_outcome.n_evaluated
         return short_outcome.answers
 
@@ -75,12 +75,12 @@ def name_remedies(
         implausible, helps = _less_plausible(fitted, short, constraints, people, run)
         misses = _nearest(factuals, misses, implausible)
         people = _add_remedies(reasons, people, helps)
-    for lift in lift_each(short, constraints, MAX_LIFTED):
+    for relaxation in lift_each(short, constraints, MAX_LIFTED):
         if people.size:
-            owner = run(lift.search, lift.constraints, people).owner
-            named = f"the constraint {lift.name!r}"
-            if lift.kind == "bound":
-                named = f"{lift.name}={getattr(short, lift.name)!r}"
+            owner = run(relaxation.search, relaxation.constraints, people).owner
+            named = f"the constraint {relaxation.name!r}"
+            if relaxation.kind == "bound":
+                named = f"{relaxation.name}={getattr(short, relaxation.name)!r}"
             words = dict.fromkeys(owner.tolist(), f"lifting {named} gives one")
             people = _add_remedies(reasons, people, words)
     return replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
@@ -112,7 +112,7 @@ def _rounded_down(value: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Lift:
+class Relaxation:
     """A bound or a constraint that may be in the way, and the search without it."""
 
     kind: Literal["bound", "constraint"]
@@ -123,15 +123,15 @@ class Lift:
 
 def lift_each(
     search: AnySearch, constraints: Constraints, max_constraints: int | None = None
-) -> Iterator[Lift]:
+) -> Iterator[Relaxation]:
     """A search without each of its bounds and constraints that may be in the way."""
     for name, free in BOUNDS.items():
         # Copies that come last keep nobody from an answer.
         if getattr(search, name) not in (free, "last"):
             changes: dict[str, Any] = {name: free}
-            yield Lift("bound", name, replace(search, **changes), constraints)
+            yield Relaxation("bound", name, replace(search, **changes), constraints)
     for constraint in constraints.limiting[:max_constraints]:
-        yield Lift("constraint", constraint.name, search, constraints.without(constraint))
+        yield Relaxation("constraint", constraint.name, search, constraints.without(constraint))
 
 
 def _add_remedies(reasons: dict[int, str], people: IntArray, words: dict[int, str]) -> IntArray:

@@ -185,7 +185,7 @@ def _knn_distances(
         level = np.where(n_better < settings.ranking.n_wanted, left, level)
 
 
-def copies(settings: SelectionSettings, visited: VisitedRows, numbers: IntArray) -> BoolArray:
+def are_copies(settings: SelectionSettings, visited: VisitedRows, numbers: IntArray) -> BoolArray:
     """Which visited rows come last because they copy an accepted training row."""
     if settings.knn_distance is None or not settings.copies_last:
         return np.zeros(numbers.size, dtype=bool)

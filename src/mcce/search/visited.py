@@ -46,7 +46,7 @@ from .consequences import Consequences, GrowingTables
 # Decimals by which scores are compared: further ones may depend on the number of rows in a call.
 DECIMALS = 10
 # Fewer than one in 32 numbers are sorted instead of marked.
-FEW = 32
+SORTING_RATIO = 32
 # Of more mutable features, those that the surrogate splits on most often are moved first.
 MAX_INFLUENTIAL = 32
 # An error counts half as much for each cell that differs, and against this weight of no error.
@@ -185,10 +185,10 @@ class VisitedRows:
 
     def _score(self, numbers: IntArray) -> ScoredRows:
         """The predictor's scores of rows, in calls of bounded size."""
-        how, parts = self.settings, list[ScoredRows]()
+        settings, parts = self.settings, list[ScoredRows]()
         for start in range(0, numbers.size, ROWS_PER_CALL):
             rows = self.rows(numbers[start : start + ROWS_PER_CALL])
-            parts.append(score_rows(how.decision, rows, how.remembered))
+            parts.append(score_rows(settings.decision, rows, settings.remembered))
         self.n_evaluated += numbers.size
         score = np.concatenate([part.score for part in parts])
         return ScoredRows(score, np.concatenate([part.valid for part in parts]))
@@ -259,7 +259,7 @@ class VisitedRows:
     @staticmethod
     def _without(done: BoolArray, numbers: IntArray) -> IntArray:
         """Which of the numbers are not done yet, ascending, each once."""
-        if FEW * numbers.size < done.size:
+        if SORTING_RATIO * numbers.size < done.size:
             return np.unique(numbers[~done[numbers]])
         wanted = np.zeros_like(done)
         wanted[numbers] = True

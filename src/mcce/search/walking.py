@@ -36,7 +36,7 @@ from ..kernels import (
     RowTable,
     times_seen_before,
 )
-from ..postprocess.diversity import FAR
+from ..postprocess.diversity import MAX_FINITE_DISTANCE
 from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
 from ..postprocess.ranking import RankedCandidates
 from ..postprocess.validation import (
@@ -52,7 +52,7 @@ from .greedy import GreedyWalk
 from .selection import (
     SelectedRows,
     SelectionSettings,
-    copies,
+    are_copies,
     returnable,
     select_first,
     select_more,
@@ -95,7 +95,7 @@ class WalkedBlock:
 
     def __init__(
         self,
-        how: Walk,
+        walk: Walk,
         task: SearchTask,
         monitor: BlockMonitor,
         ranked: RankedCandidates,
@@ -103,38 +103,38 @@ class WalkedBlock:
         valid: Selection,
         unstable: ExcludeUnstable,
     ) -> None:
-        self.how, self.candidates = how, ranked.candidates
+        self.walk, self.candidates = walk, ranked.candidates
         self._task, self._monitor, self._cache = task, monitor, cache
         # By person and rank, so that of equal rows the one of the better target is kept.
         order = np.lexsort((valid.rank, valid.person))
-        self.walk = GreedyWalk(
-            how.settings,
+        self.greedy_walk = GreedyWalk(
+            walk.settings,
             cache,
             valid.person[order],
             valid.draw[order],
             unstable=unstable,
-            later=valid.rank[order] > how.n_targets,
-            whole_block=how.answers_all,
-            backwards=how.backwards,
+            later=valid.rank[order] > walk.n_targets,
+            whole_block=walk.answers_all,
+            backwards=walk.backwards,
         )
-        self.visited = self.walk.visited
+        self.visited = self.greedy_walk.visited
         self._direct: DirectSearch | None = None
-        if how.direct is not None:
-            self._direct = DirectSearch(how.direct, self.candidates, self.visited, unstable)
+        if walk.direct is not None:
+            self._direct = DirectSearch(walk.direct, self.candidates, self.visited, unstable)
         self._several = False
 
     def find_answers(self) -> Answers:
         """Walk, try changes directly, and select."""
-        how, direct = self.how, self._direct
+        walk, direct = self.walk, self._direct
         self._go_on()
-        if direct is not None and how.answers_all:
+        if direct is not None and walk.answers_all:
             self._answer_directly(direct)
         first = selected = self._settle(self._first)
-        if how.selection.ranking.n_counterfactuals > 1:
+        if walk.selection.ranking.n_counterfactuals > 1:
             self._several = True
-            self.walk.resume(how.selection.ranking.n_wanted)
+            self.greedy_walk.resume(walk.selection.ranking.n_wanted)
             self._go_on()
-            if direct is not None and how.fewest:
+            if direct is not None and walk.fewest:
                 self._improve(direct, first, several=True)
             selected = self._settle(lambda person: self._select(select_more, first, person))
         return selected.to_answers(self.candidates, self.visited)
@@ -146,7 +146,7 @@ class WalkedBlock:
     def _first(self, person: IntArray | None) -> SelectedRows:
         """The best row of people, everybody by default."""
         first = self._select(select_first, person)
-        if self._direct is None or not self.how.fewest:
+        if self._direct is None or not self.walk.fewest:
             return first
         better = self._improve(self._direct, first, several=False)
         kept = first.take(~np.isin(self.visited.person[first.numbers], better))
@@ -154,8 +154,8 @@ class WalkedBlock:
 
     def _go_on(self) -> None:
         """Walk until all walks have ended."""
-        while not self._monitor.stopped and not self.walk.ended:
-            self.walk.next_round()
+        while not self._monitor.stopped and not self.greedy_walk.ended:
+            self.greedy_walk.next_round()
             self._report()
 
     def _report(self) -> bool:
@@ -172,32 +172,32 @@ class WalkedBlock:
 
     def _answered(self) -> IntArray:
         """Who has a row that may be returned."""
-        ranking = self.how.selection.ranking
-        whose = self.visited.cells[returnable(ranking, self.walk), 0]
+        ranking = self.walk.selection.ranking
+        whose = self.visited.cells[returnable(ranking, self.greedy_walk), 0]
         return np.unique(whose).astype(np.int64)
 
     def _improve(self, direct: DirectSearch, first: SelectedRows, *, several: bool) -> IntArray:
         """Try directly what may be better than first answers; gives the people with new rows."""
-        visited, selection = self.visited, self.how.selection
+        visited, selection = self.visited, self.walk.selection
         changed = visited.cells[first.numbers, 1:] != OWN
         if selection.count_actions:
             changed[:, visited.recomputed] = False
         # Anything that is no copy may be better than one.
-        copied = copies(selection, visited, first.numbers)
+        copied = are_copies(selection, visited, first.numbers)
         fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
         whose = visited.person[first.numbers]
         return direct.improve(whose, fewest, several, self._stop)
 
     def _select(self, select: Callable[..., T], *given: Any) -> T:
         """Select visited rows; once the time is up, without distances to accepted rows."""
-        selection = self.how.selection
+        selection = self.walk.selection
         try:
             if not self._monitor.stopped:
                 with self._task.limited():
-                    return select(selection, self.walk, *given)
+                    return select(selection, self.greedy_walk, *given)
         except ExpiredError:
             self._monitor.stop()
-        return select(replace(selection, knn_distance=None), self.walk, *given)
+        return select(replace(selection, knn_distance=None), self.greedy_walk, *given)
 
 
 class SurrogateBlock(WalkedBlock):
@@ -213,7 +213,7 @@ class SurrogateBlock(WalkedBlock):
 
     def _settle(self, select: Select) -> SelectedRows:
         """Select, score, and select again for people with new scores, until nothing is new."""
-        if self.how.max_tries and not self._several:
+        if self.walk.max_tries and not self._several:
             self._place_draws()
         visited, people = self.visited, np.arange(self.candidates.people.size)
         parts = [SelectedRows(people[:0], people[:0])]
@@ -232,7 +232,7 @@ class SurrogateBlock(WalkedBlock):
 
     def _reconsider(self, people: IntArray) -> None:
         if people.size:
-            self.walk.reconsider(people)
+            self.greedy_walk.reconsider(people)
             self._go_on()
 
     def _reset_optimism(self, rows: SelectedRows) -> None:
@@ -256,12 +256,12 @@ class SurrogateBlock(WalkedBlock):
 
     def _undone(self, numbers: IntArray) -> IntArray:
         """Rows with some of their changes undone."""
-        parent, child = undone(self.walk, numbers)
+        parent, child = undone(self.greedy_walk, numbers)
         return self._may_be_good(np.unique(child[child != parent]))
 
     def _may_be_good(self, numbers: IntArray) -> IntArray:
         """Rows that were not scored and are allowed, plausible and within the bounds."""
-        visited, ranking = self.visited, self.how.selection.ranking
+        visited, ranking = self.visited, self.walk.selection.ranking
         numbers = numbers[~visited.scored[numbers]]
         if ranking.max_sparsity is not None or ranking.max_distance is not None:
             numbers = numbers[within_bounds(ranking, visited, numbers)]
@@ -280,7 +280,7 @@ class SurrogateBlock(WalkedBlock):
         some = some[(times_seen_before(person[some]) < 20 * MAX_BETTER) | whole[person[some]]]
         near = visited.desirability(some) >= -REACH * visited.error
         most = np.where(near, MAX_BETTER, MIN_BETTER) - self._n_better[person[some]]
-        if self.how.selection.prefer == "distance":
+        if self.walk.selection.prefer == "distance":
             # The next ones depend on how close these are.
             most = np.minimum(most, 2)
         some = self._first_good(some, np.where(whole[person[some]], some.size, most))
@@ -319,14 +319,14 @@ class SurrogateBlock(WalkedBlock):
         """Rows with fewer changes than answers, or as many but closer; how promising, and which."""
         visited = self.visited
         changed = visited.cells[:, 1:] != OWN
-        if self.how.selection.count_actions:
+        if self.walk.selection.count_actions:
             changed[:, visited.recomputed] = False
         person, n_changes = visited.person, changed.sum(axis=1)
         fewest = np.zeros(visited.people.size, dtype=np.int64)
         fewest[person[first.numbers]] = n_changes[first.numbers]
-        closer = self.how.selection.prefer == "distance"
+        closer = self.walk.selection.prefer == "distance"
         # Of a small table, all rows: for further answers, and since copies come last.
-        copied = first.numbers[copies(self.how.selection, visited, first.numbers)]
+        copied = first.numbers[are_copies(self.walk.selection, visited, first.numbers)]
         any_ = np.isin(np.arange(fewest.size), person[copied]) | self._several
         fewest = np.where(self._whole & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
         most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
@@ -335,12 +335,12 @@ class SurrogateBlock(WalkedBlock):
         merit = visited.desirability(numbers)
         if not closer:
             return merit, numbers
-        ranking, distance = self.how.selection.ranking, np.zeros(visited.people.size)
+        ranking, distance = self.walk.selection.ranking, np.zeros(visited.people.size)
         distance[person[first.numbers]] = visited.distance[first.numbers]
         visited.price(ranking, numbers)
         # Infinite distances are as far as can be.
-        gain = np.minimum(distance[person[numbers]], FAR) - np.minimum(
-            visited.distance[numbers], FAR
+        gain = np.minimum(distance[person[numbers]], MAX_FINITE_DISTANCE) - np.minimum(
+            visited.distance[numbers], MAX_FINITE_DISTANCE
         )
         if not is_mean(ranking.distance):
             # As shares of what changing everything costs, roughly.
@@ -354,21 +354,21 @@ class SurrogateBlock(WalkedBlock):
     def _whole(self) -> BoolArray:
         """Whose rows are all scored: in small tables, where the fewest changes count."""
         bounded = self.visited.run.max_evaluations is not None
-        if bounded or self._direct is None or not self.how.fewest:
+        if bounded or self._direct is None or not self.walk.fewest:
             return np.zeros(self.visited.people.size, dtype=bool)
         return np.isin(np.arange(self.visited.people.size), self._direct.small)
 
     def _tries(self, people: IntArray) -> IntArray:
         """The most promising rows of people for whom nothing is predicted valid."""
         visited = self.visited
-        if not self.how.max_tries or not people.size:
+        if not self.walk.max_tries or not people.size:
             return np.empty(0, dtype=np.int64)
         person = visited.person
         some = np.flatnonzero(visited.evaluated & ~visited.scored & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
         n_rows = np.bincount(person[visited.evaluated], minlength=visited.people.size)
-        n_tried, few = self._n_tried, min(self.how.max_tries, TRIED_OF_MANY)
-        most = np.where(n_rows > self.how.max_tries, few, self.how.max_tries)
+        n_tried, few = self._n_tried, min(self.walk.max_tries, TRIED_OF_MANY)
+        most = np.where(n_rows > self.walk.max_tries, few, self.walk.max_tries)
         left = np.maximum(most - visited.run.history.n_scored_here[visited.people], 0)
         more = np.minimum(np.maximum(n_tried, N_TRIED), left)
         some = self._first_good(some, more[person[some]])
@@ -460,12 +460,12 @@ def _expected(n_valid: int, drawn: str, named: str, *, accepted: bool) -> str:
 
 def _exclusions(block: SurrogateBlock, person: int) -> list[str]:
     """What excludes the valid rows of a person."""
-    visited, ranking = block.visited, block.how.selection.ranking
+    visited, ranking = block.visited, block.walk.selection.ranking
     numbers = _scored(block)
     numbers = numbers[visited.valid[numbers] & (visited.cells[numbers, 0] == person)]
-    rows, how = visited.rows(numbers), visited.settings
-    checks: list[RowFilter | IsPlausible] = list(how.filters)
-    checks += [] if how.plausible is None else [how.plausible]
+    rows, settings = visited.rows(numbers), visited.settings
+    checks: list[RowFilter | IsPlausible] = list(settings.filters)
+    checks += [] if settings.plausible is None else [settings.plausible]
     named = [check.name for check in checks if numbers.size and not check.keeps(rows).all()]
     visited.price(ranking, numbers)
     sparsity, distance = visited.sparsity[numbers], visited.distance[numbers]
@@ -484,5 +484,5 @@ def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
     shortfall = visited.settings.decision.shortfall(visited.score[numbers]).round(DECIMALS)
     order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
     best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
-    visited.price(block.how.selection.ranking, best)
+    visited.price(block.walk.selection.ranking, best)
     return SelectedRows(best, np.zeros_like(best)).to_answers(block.candidates, visited)

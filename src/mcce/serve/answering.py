@@ -26,7 +26,7 @@ from ..counterfactuals import Counterfactuals, number_people
 from ..counterfactuals.people import Record, as_records, plain_value
 from ..errors import McceError
 from ..explainer import MCCE, requirements_of
-from ..files.parts import checksum
+from ..files.parts_folder import checksum
 from ..fitted import Fitted
 from ..predictors.decision import Interval
 from ..protocols import Callback
@@ -42,7 +42,7 @@ from ..version import __version__
 from .requests import MAX_LEVELS, MAX_RULES, CellKind
 from .settings import ServiceSettings
 
-N_BINS, FEWEST = 24, 5
+N_BINS, MIN_SHOWN_COUNT = 24, 5
 # Limits that clients should know.
 LIMITS = ("people", "answers", "seconds", "bytes")
 
@@ -63,7 +63,7 @@ class Answerer:
         own = copy.copy(explainer).set_params(max_seconds=None, verbose=False)
         requirements_of(own)
         nobody = _nobody(own)
-        fingerprint = fingerprint or _fingerprint(own)
+        fingerprint = fingerprint or _explainer_checksum(own)
         own.set_params(constraints=[*read_given(own.constraints), *rules])
         requirements_of(own)
         made = cls(own, (), fingerprint)
@@ -192,7 +192,7 @@ class Answerer:
         return True
 
 
-def _fingerprint(explainer: MCCE) -> str:
+def _explainer_checksum(explainer: MCCE) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "explainer.mcce")
         explainer.save(path)
@@ -351,4 +351,4 @@ def _histogram(feature: Feature, kind: CellKind, accepted: pd.Series[Any]) -> di
 
 
 def _at_least(count: int) -> int:
-    return count if count >= FEWEST else 0
+    return count if count >= MIN_SHOWN_COUNT else 0

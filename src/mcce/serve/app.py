@@ -37,7 +37,7 @@ from .requests import (
     UploadBody,
     check_fields,
     check_media,
-    parse,
+    parse_body,
     parse_json,
 )
 from .responses import body_of, describe_api, refused_with
@@ -48,7 +48,7 @@ from .uploads import BEAT, Jobs, JobState
 # Seconds that work in progress gets when the service ends; servers wait for requests before.
 GRACE = 1.0
 PAGE = files(__package__).joinpath("page")
-MOST_LISTED = 200
+MAX_LISTED_PEOPLE = 200
 JSON = "application/json"
 TYPES = {"csv": "text/csv", "html": "text/html", "parquet": "application/vnd.apache.parquet"}
 MULTIPART = "multipart/form-data"
@@ -205,7 +205,7 @@ class Routes:
         async def answer(request: Request) -> Response:
             check_media(request.headers, JSON)
             content = await request.body()
-            task = await run_in_threadpool(lambda: make(parse(content, kind)))
+            task = await run_in_threadpool(lambda: make(parse_body(content, kind)))
             request.state.n_people = task.size
             try:
                 result = await answer_of(engine, task, request)
@@ -263,7 +263,7 @@ class Routes:
         self,
         query: Annotated[str, Query(max_length=200)] = "",
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
-        limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 50,
+        limit: Annotated[int, Query(ge=1, le=MAX_LISTED_PEOPLE)] = 50,
     ) -> Response:
         """People to choose from, by a part of their names."""
         people = self.settings.people

@@ -28,7 +28,7 @@ from ..constraints.files import make_constraints
 from ..counterfactuals.people import plain_value
 from ..errors import ConstraintError, shorten
 from ..files.cell_values import CellError, ColumnReader
-from ..files.people import PeopleReader
+from ..files.people_reader import PeopleReader
 from ..files.sources import KnownColumns, RawBlock
 from ..fitted import Fitted
 from ..model import is_identifier
@@ -60,7 +60,7 @@ Rules = Annotated[
 JsonPersonList = Annotated[list[JsonPerson], Field(min_length=1)]
 BodyT = TypeVar("BodyT", bound="Body")
 # Numbers may be so many times as far from training as training is wide.
-FARTHEST = 1_000
+MAX_TRAINING_WIDTHS = 1_000
 MAX_LEVELS = 1_000
 MAX_RULES = 200
 MAX_CONDITIONS = 10_000  # characters of all conditions of a request
@@ -166,7 +166,7 @@ def check_media(headers: Mapping[str, str], expected: str) -> None:
         raise RefusalError.of(415, f"expected {expected}", "media", "header", "Content-Type")
 
 
-def parse(content: bytes, model: type[BodyT]) -> BodyT:
+def parse_body(content: bytes, model: type[BodyT]) -> BodyT:
     """A request of a kind."""
     return check_fields(parse_json(content, "body"), model)
 
@@ -211,7 +211,9 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"JSON has no {text}: write null")
 
 
-def read_rules(entries: Sequence[Any], own: Any, schema: Schema) -> list[tuple[int, Constraint]]:
+def read_request_rules(
+    entries: Sequence[Any], own: Any, schema: Schema
+) -> list[tuple[int, Constraint]]:
     """The constraints of a request, each with the position of its entry."""
     made: list[tuple[int, Constraint]] = []
     problems = []
@@ -395,9 +397,9 @@ def _far(feature: Feature) -> tuple[float, float]:
     """The smallest and the largest number that a request may hold."""
     numbers = feature.numbers
     if numbers is None or np.isnan(numbers).all():
-        return -float(FARTHEST), float(FARTHEST)
+        return -float(MAX_TRAINING_WIDTHS), float(MAX_TRAINING_WIDTHS)
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-    width = FARTHEST * max(abs(low), abs(high), 1.0)
+    width = MAX_TRAINING_WIDTHS * max(abs(low), abs(high), 1.0)
     dtype: Any = feature.table.dtype
     if types.is_integer_dtype(dtype):
         least = 0.0 if dtype.kind == "u" else -math.inf

@@ -40,7 +40,7 @@ from .requests import (
     RelaxBody,
     ScoreBody,
     SearchBody,
-    read_rules,
+    read_request_rules,
 )
 from .settings import ServiceSettings
 
@@ -182,7 +182,7 @@ class TaskMaker:
             message = f"expected at most {MAX_RULES}, got {len(entries)}"
             raise RefusalError.of(422, message, "too_many", "body", "rules")
         explainer = self.answerer.explainer
-        return read_rules(entries, explainer.constraints, explainer.schema_)
+        return read_request_rules(entries, explainer.constraints, explainer.schema_)
 
     def read_options(self, body: SearchBody) -> list[Constraint]:
         """The constraints of a request; raises for another option that there is not."""

@@ -31,7 +31,7 @@ from ..constraints import Constraint
 from ..counterfactuals import Counterfactuals
 from ..errors import McceError, MissingExtraError, ParameterError, ReadError, shorten
 from ..files.answer_tables import Layout, stream_tables
-from ..files.people import PeopleReader
+from ..files.people_reader import PeopleReader
 from ..files.sources import (
     Format,
     Source,
@@ -61,7 +61,7 @@ FILES = (*TABLES, REPORT)
 # People who are read, answered and counted at a time.
 BLOCK = 200
 # People whom the report shows one by one.
-MOST_SHOWN = 500
+MAX_SHOWN_PEOPLE = 500
 PREFIX = "mcce_"
 # Takes how many people are done, about how many there are, and how many more are done by now.
 Show = Callable[[int, int | None, int], None]
@@ -384,7 +384,7 @@ class Upload:
             labels=self.settings.words(self.options.language),
             constraints=list(self.constraints),
             n_answers=self.options.n_counterfactuals or ReportOptions.n_answers,
-            max_people=MOST_SHOWN,
+            max_people=MAX_SHOWN_PEOPLE,
             names=names,
             title=self.settings.title,
             callback=lambda n_shown: check_cancellation(),

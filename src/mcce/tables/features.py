@@ -23,7 +23,7 @@ from . import columns
 from .columns import Kind
 
 # The largest coordinate of a number: two such are still nearer to each other than to MISSING.
-FARTHEST = MISSING / 10
+MAX_COORDINATE = MISSING / 10
 # Computed numbers are equal if they differ by no more than so many units in the last place.
 ULPS = 16
 # The same for written numbers; a decimal place must be larger than that by this factor.
@@ -109,7 +109,7 @@ class Feature:
         if numbers is None or self.spread == 0:
             return exact.astype(np.float64)
         with np.errstate(over="ignore"):
-            scaled = np.clip(numbers / self.spread, -FARTHEST, FARTHEST)
+            scaled = np.clip(numbers / self.spread, -MAX_COORDINATE, MAX_COORDINATE)
         return np.where(np.isnan(numbers), MISSING, scaled)
 
     def encode(self, series: pd.Series[Any]) -> tuple[Codes, Codes]:

@@ -17,7 +17,7 @@ from ..generate import features_of
 from ..kernels import Codes, DrawLimits, Guide, IntArray, Person, WordArray, hold, person_keys
 from ..model import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
-from ..saving.parts import pack_fitted, unpack_fitted
+from ..saving.fields import pack_fitted, unpack_fitted
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from ._cases import DESIRED, IMMUTABLE, Case, demand, demand_itself, make_frame, pickled, score

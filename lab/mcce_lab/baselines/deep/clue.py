@@ -18,11 +18,11 @@ from mcce.protocols import FloatArray, Kind, check_count, check_real, check_whol
 
 from ...networks import isolated
 from ..space import Space
-from .descent import LEAST_PROBABILITY, Best, Block, LatentMethod, Step
+from .descent import MIN_PROBABILITY, Best, Block, LatentMethod, Step
 from .networks import Goal, Layout, TrainingPlan, gaussian_kl, noise_like, train
 
 # The least standard deviation of a code.
-LEAST_SCALE = 1e-3
+MIN_INPUT_SCALE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class ResidualVAE:
 
         given = points[:, self.layout.mutable]
         mean, scale = _apply(self.network.encoder, given).chunk(2, dim=1)
-        return mean, torch.nn.functional.softplus(scale).clamp(min=LEAST_SCALE)
+        return mean, torch.nn.functional.softplus(scale).clamp(min=MIN_INPUT_SCALE)
 
     def decode(self, codes: Any, own: Any) -> Any:
         """Points of codes, with the immutable axes of their people."""
@@ -135,7 +135,7 @@ def _apply(parts: Any, given: Any) -> Any:
 
 # A row has converged if its objective changed by less than this, as a share of the first one or in
 # itself, over so many steps.
-LEAST_SHARE, LEAST_CHANGE, WINDOW = 0.01, 1e-3, 3
+MIN_CHANGE_SHARE, MIN_CHANGE, WINDOW = 0.01, 1e-3, 3
 
 
 class CLUE(LatentMethod):
@@ -290,12 +290,12 @@ class Converging(Best):
         latest = torch.cat([self.history[:, 2:], value[:, None]], dim=1)
         self.history = torch.cat([first[:, None], latest], dim=1)
         change = (latest[:, -1] - latest[:, 0]).abs()
-        limit = (LEAST_SHARE * first).clamp(min=LEAST_CHANGE)
+        limit = (MIN_CHANGE_SHARE * first).clamp(min=MIN_CHANGE)
         self.converged = self.converged | ((self.time > WINDOW) & (change < limit))
         self.time = self.time + 1
 
 
 def entropy(outputs: Any) -> Any:
     """Entropy of probabilities in nats, shape (n_rows,)."""
-    certain = outputs.clamp(min=LEAST_PROBABILITY)
+    certain = outputs.clamp(min=MIN_PROBABILITY)
     return -(outputs * certain.log()).sum(dim=1)

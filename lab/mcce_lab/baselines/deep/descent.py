@@ -27,7 +27,7 @@ from mcce.protocols import EncodedRows, FloatArray, IntArray, Kind
 
 from ...networks import import_torch, isolated
 from ..baseline import Baseline, Declined, Found, Training
-from ..space import LEAST_MOVE, Space, complete_rows, search_complete
+from ..space import MIN_MOVE, Space, complete_rows, search_complete
 from .networks import GRID, INCOMPLETE, Adam, Groups, Stepper, blocks, in_blocks, snap
 
 
@@ -79,7 +79,7 @@ class Projection:
         written = (torch.round(value / self.unit) * self.unit - self.least) / self.spread
         placed = torch.where(self.rounded, written, placed)
         placed = torch.where(self.number, placed, self.levels.largest(points))
-        kept = ~self.mutable | (self.number & ((placed - own).abs() <= LEAST_MOVE))
+        kept = ~self.mutable | (self.number & ((placed - own).abs() <= MIN_MOVE))
         return torch.where(kept, own, placed)
 
     def l1(self, points: Any, own: Any) -> Any:
@@ -115,7 +115,7 @@ TOLERANCE = 1e-5
 # Rows for learning the map: so many, and so many more for each axis.
 N_ROWS, N_ROWS_PER_AXIS = 200, 8
 # Keeps logarithms of probabilities finite.
-LEAST_PROBABILITY = 1e-10
+MIN_PROBABILITY = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ class Scorer:
 
     def loss(self, outputs: Any) -> Any:
         """Minus the logarithm of the desired probability, shape (n_points,)."""
-        return -self.desired(outputs).clamp(min=LEAST_PROBABILITY).log()
+        return -self.desired(outputs).clamp(min=MIN_PROBABILITY).log()
 
     def margin(self, outputs: Any) -> Any:
         """How much more likely the desired decision is than the other, shape (n_points,)."""
@@ -332,7 +332,7 @@ def _failed(function: str, decision: Decision, n_rows: int, failure: Exception) 
 
 
 # An objective that falls by less has not improved.
-LEAST_GAIN = 1e-4
+MIN_LOSS_GAIN = 1e-4
 # Rows that have stopped are left out every so many steps.
 STEPS_PER_ROUND = 50
 
@@ -435,8 +435,8 @@ class Patient(Best):
 
         value, going, before = step.value.detach(), ~self.stopped, self.cost
         super().update(step)
-        lower = value < self.lowest - LEAST_GAIN
-        gains = lower | (self.cost < before - LEAST_GAIN)
+        lower = value < self.lowest - MIN_LOSS_GAIN
+        gains = lower | (self.cost < before - MIN_LOSS_GAIN)
         self.lowest = torch.where(lower, value, self.lowest)
         self.idle = torch.where(going & gains, 0, self.idle + 1)
 

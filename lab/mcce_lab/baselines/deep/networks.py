@@ -115,7 +115,7 @@ class RMSprop:
 HELDOUT_SHARE, PATIENCE = 0.1, 5
 WEIGHT_DECAY = 1e-6
 # Small data get smaller batches, or an epoch would hardly move the weights.
-LEAST_STEPS, LEAST_BATCH = 50, 32
+MIN_EPOCH_STEPS, MIN_BATCH = 50, 32
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _train_epoch(
     import torch
 
     n_rows = len(tensors[0])
-    batch_size = min(plan.batch_size, max(LEAST_BATCH, n_rows // LEAST_STEPS))
+    batch_size = min(plan.batch_size, max(MIN_BATCH, n_rows // MIN_EPOCH_STEPS))
     order = torch.randperm(n_rows)
     for start in range(0, n_rows, batch_size):
         batch = order[start : start + batch_size]
@@ -279,7 +279,7 @@ class Groups:
 
 # The least standard deviation of a number, as a share of its range: zeros alone would be infinitely
 # likely otherwise.
-LEAST_SCALE = 0.01
+MIN_SCALE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +327,7 @@ class Layout:
         """Minus the log-likelihood of rows, up to a constant."""
         import torch
 
-        scale = log_scale.clamp(min=float(np.log(LEAST_SCALE)))
+        scale = log_scale.clamp(min=float(np.log(MIN_SCALE)))
         gap = (torch.sigmoid(raw) - target) * torch.exp(-scale)
         number = 0.5 * gap.square() + scale
         level = -self.levels.log_softmax(raw) * target

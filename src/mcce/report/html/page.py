@@ -204,12 +204,12 @@ class Provenance:
         return f"{self.command} --row {row} -o person-{row}.html"
 
 
-def fingerprint(content: Any) -> str:
+def checksum_of(content: Any) -> str:
     """A checksum of plain values, cells included.
 
     Examples
     --------
-    >>> fingerprint({"age": np.int64(25)}) == fingerprint({"age": 25})
+    >>> checksum_of({"age": np.int64(25)}) == checksum_of({"age": 25})
     True
     """
     text = json.dumps(content, default=_plain, separators=(",", ":"))

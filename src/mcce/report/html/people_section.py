@@ -29,21 +29,21 @@ from ..label_checks import level_key
 from ..letters import write_letters
 from ..plots.person import Track
 from ..sentences import say_cells
-from .page import FINGERPRINT_DIGITS, PageWords, fingerprint
+from .page import FINGERPRINT_DIGITS, PageWords, checksum_of
 
 # Keys of their words, in the order of the page.
 STATUS = {ANSWERED: "answered", UNANSWERED: "no_answer", ALREADY: "already_desired"}
 MAX_NAME, MAX_REASON, MAX_LETTER = 60, 600, 4_000
 # Other levels that are listed.
-MOST_LEVELS = 6
+MAX_SHOWN_LEVELS = 6
 # So that a page stays small: unchanged features over all people, and at least for each of them;
 # changes over all answers, and at least for each of them where there are more.
-MOST_CELLS, LEAST_CELLS = 30_000, 20
-MOST_CHANGES, LEAST_CHANGES = 8_000, 3
+MAX_SHOWN_CELLS, MIN_SHOWN_CELLS = 30_000, 20
+MAX_SHOWN_CHANGES, MIN_SHOWN_CHANGES = 8_000, 3
 # Pixels: the whole picture, the line inside it, its height, and the bars above it.
 WIDTH, LEFT, RIGHT, BASE, BARS = 230, 22, 208, 26, 20
 # Accepted people of whom the bars are made.
-MOST_ACCEPTED = 1_000
+MAX_ACCEPTED_PEOPLE = 1_000
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ def page_limits(
     shown = (result.owner < max_people) & (ranks <= n_answers)
     n_changes = int(result.measures["sparsity"].to_numpy()[shown].sum())
     n_people = max(1, min(len(result.people), max_people))
-    if n_changes > MOST_CHANGES:
-        n_changes = max(LEAST_CHANGES, MOST_CHANGES // max(1, int(shown.sum())))
-    return max(LEAST_CELLS, MOST_CELLS // n_people), n_changes
+    if n_changes > MAX_SHOWN_CHANGES:
+        n_changes = max(MIN_SHOWN_CHANGES, MAX_SHOWN_CHANGES // max(1, int(shown.sum())))
+    return max(MIN_SHOWN_CELLS, MAX_SHOWN_CELLS // n_people), n_changes
 
 
 class PeopleSection:
@@ -283,8 +283,8 @@ class PeopleSection:
     def _levels(self, name: Hashable, others: Sequence[Any]) -> str:
         if not others:
             return self.words.say("only_this")
-        shown = ", ".join(self.words.cells.values(name, list(others[:MOST_LEVELS])))
-        n_more = len(others) - MOST_LEVELS
+        shown = ", ".join(self.words.cells.values(name, list(others[:MAX_SHOWN_LEVELS])))
+        n_more = len(others) - MAX_SHOWN_LEVELS
         more = f" {self.words.say('more_levels', n=str(n_more))}" if n_more > 0 else ""
         return f"{self.words.say('also', levels=shown)}{more}"
 
@@ -295,7 +295,7 @@ class PeopleSection:
             for answer in self.answers[place]
         ]
         seed, status = self.settings.explainer.seed_, self.people["status"][place]
-        return fingerprint([__version__, seed, status, rows])
+        return checksum_of([__version__, seed, status, rows])
 
 
 def _cut(letter: str) -> str:
@@ -387,7 +387,7 @@ class Dumbbells:
             return None
         position = self._fitted.schema.names.index(feature.name)
         codes = model.codes_[position]
-        codes = codes[:: max(1, codes.size // MOST_ACCEPTED)]
+        codes = codes[:: max(1, codes.size // MAX_ACCEPTED_PEOPLE)]
         return feature.table.iloc[codes].reset_index(drop=True)
 
 

@@ -30,7 +30,7 @@ from ...runtime.replacing import replacing, writing
 from ...tables.text import one_line, short_line
 from ...version import __version__
 from ..labels import Labels
-from ..letters import check_explainer
+from ..letters import require_explainer
 from ..plots.audits import check_audit
 from ..plots.style import check_result
 from .audit_page import AuditSection
@@ -38,8 +38,8 @@ from .page import (
     MAX_TITLE,
     PageWords,
     Provenance,
+    checksum_of,
     find_template,
-    fingerprint,
     page_style,
     read_file,
     source_hash,
@@ -56,7 +56,7 @@ from .run_section import RunSection
 
 MAX_CARD = 20_000
 # People whose ranges and letters are found at a time; how many changes nothing.
-STEP = 100
+BLOCK_PEOPLE = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ def write_report(
     ...     "<h1>Salaries</h1>" in Path(folder, "report.html").read_text(encoding="utf-8")
     True
     """
-    check_explainer(explainer)
+    require_explainer(explainer)
     own = check_result(result).people.index
     options = ReportOptions(
         labels=Labels.take(labels),
@@ -228,7 +228,7 @@ def _page(
         "version": __version__,
         "seed": explainer.seed_,
         "provenance": options.provenance,
-        "fingerprint": _fingerprint(together),
+        "fingerprint": _result_checksum(together),
         "script": script,
         "style": style,
         "hashes": {"script": source_hash(script), "style": source_hash(style)},
@@ -245,8 +245,8 @@ def _everybody(
 
     def in_steps(result: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
         places = np.flatnonzero(result.people.index.isin(shown))
-        for start in range(0, places.size, STEP):
-            some = take_people(result, places[start : start + STEP])
+        for start in range(0, places.size, BLOCK_PEOPLE):
+            some = take_people(result, places[start : start + BLOCK_PEOPLE])
             yield from PeopleSection(some, settings).views()
 
     everybody = merge(*map(in_steps, results), key=lambda person: person.row)
@@ -256,7 +256,7 @@ def _everybody(
             callback(n_shown)
 
 
-def _fingerprint(result: Counterfactuals[Any]) -> str:
+def _result_checksum(result: Counterfactuals[Any]) -> str:
     """A checksum of everybody's rows and answers."""
     people = [frame.astype(str).to_dict("split") for frame in (result.factuals, result.frame)]
-    return fingerprint([__version__, people])
+    return checksum_of([__version__, people])

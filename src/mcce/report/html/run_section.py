@@ -27,13 +27,13 @@ from .page import Image, PageWords, Part, Table, make_image
 from .people_section import MAX_NAME, STATUS
 
 # Features in the picture.
-MOST_FEATURES = 15
+MAX_FEATURES = 15
 MAX_SETTING = 300
 # Settings of the machine, and what the page shows elsewhere.
 LEFT_OUT = {"predictor", "constraints", "immutable", "mutable", "kinds", "roles", "verbose"}
 LEFT_OUT |= {"n_jobs", "memory", "random_state"}
 # Groups of a column, and columns that are compared by default.
-MOST_GROUPS, MOST_COLUMNS = 12, 4
+MAX_GROUPS, MAX_COMPARED = 12, 4
 # Parts that numbers of many values are cut into.
 N_PARTS = 4
 
@@ -81,9 +81,9 @@ class RunSection:
             return None
         return make_image(
             lambda axes: plot_changed_features(
-                self.result, n_features=MOST_FEATURES, labels=self.words.cells.labels, ax=axes
+                self.result, n_features=MAX_FEATURES, labels=self.words.cells.labels, ax=axes
             ),
-            1.2 + 0.36 * min(MOST_FEATURES, len(self._n_changed)),
+            1.2 + 0.36 * min(MAX_FEATURES, len(self._n_changed)),
             self.words.say("changed_alt"),
         )
 
@@ -188,7 +188,7 @@ class RunSection:
             features = self.explainer.schema_.features
             names = [feature.name for feature in features if feature.immutable]
             sizes = {name: len(self._members(name)) for name in names}
-            return [name for name in names if 2 <= sizes[name] <= MOST_GROUPS][:MOST_COLUMNS]
+            return [name for name in names if 2 <= sizes[name] <= MAX_GROUPS][:MAX_COMPARED]
         names = [given] if isinstance(given, str) else list(given)
         unknown = [name for name in names if name not in known]
         if unknown:
@@ -201,7 +201,7 @@ class RunSection:
     def _members(self, name: Hashable) -> dict[str, IntArray]:
         """The people of each group by its name, in the order of the groups."""
         column = self.result.factuals[name].reset_index(drop=True)
-        if is_measured(column.dtype) and column.nunique() > MOST_GROUPS:
+        if is_measured(column.dtype) and column.nunique() > MAX_GROUPS:
             return self._quarters(column)
         cells = cells_of(column)
         order = level_order([column], cells)

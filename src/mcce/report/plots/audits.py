@@ -12,7 +12,7 @@ from ...metrics.privacy import Z95
 from ...privacy import PrivacyAudit
 from ..labels import Labels
 from ..language import Language
-from .style import SMALL, LabelsLike, Theme, literal, make_axes, name_axes
+from .style import SMALL_SIZE, LabelsLike, Theme, literal, make_axes, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -196,6 +196,6 @@ def _words(audit: Any, labels: LabelsLike) -> Any:
 
 
 def _add_legend(axes: Axes, theme: Theme, **how: Any) -> None:
-    legend = axes.legend(frameon=False, fontsize=SMALL, labelcolor=theme.ink, **how)
+    legend = axes.legend(frameon=False, fontsize=SMALL_SIZE, labelcolor=theme.ink, **how)
     for text in legend.get_texts():
         literal(text)

@@ -26,8 +26,8 @@ from ..label_checks import level_key
 from ..labels import Labels
 from ..sentences import CellWords
 from .style import (
-    NORMAL,
-    SMALL,
+    NORMAL_SIZE,
+    SMALL_SIZE,
     LabelsLike,
     PersonAnswers,
     Theme,
@@ -37,7 +37,7 @@ from .style import (
     read_accepted,
     select_answers,
     wrap,
-    write,
+    write_text,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # Inches of a line's height, and of a character's width.
 ROW, CHARACTER = 0.8, 0.065
 # Inches of the line of a feature, when there is one answer and when there are several.
-WIDE, NARROW = 4.2, 1.9
+WIDE_LINE, NARROW_LINE = 4.2, 1.9
 # Inches between the columns of two answers.
 GAP = 0.3
 # Height of the bars, and how far below a line its texts stand, as shares of a line's height.
@@ -153,7 +153,7 @@ def plot_answers(
 
 
 @dataclass(frozen=True)
-class _Words:
+class _TrackText:
     """A text of a line: where it stands, to which side it grows, and how it looks."""
 
     x: float
@@ -201,23 +201,23 @@ class _Row:
             follows=feature in answers.consequences,
         )
 
-    def words(self, answer: int) -> list[_Words]:
+    def words(self, answer: int) -> list[_TrackText]:
         """The texts of one answer; those of the two dots grow away from each other."""
         before, after = self.track.places[0], self.track.places[answer + 1]
         own, other = self.texts[0], self.texts[answer + 1]
         # Over their own dots, but never nearer to each other than that.
         toward = min(NUDGE, abs(after - before) / 2 - NUDGE) * (1 if after > before else -1)
         sides = ("right", "left") if after > before else ("left", "right")
-        texts = [_Words(before, -BELOW, "center", own, "own")]
+        texts = [_TrackText(before, -BELOW, "center", own, "own")]
         if self.changed[answer]:
             texts = [
-                _Words(before + toward, -BELOW, sides[0], own, "own"),
-                _Words(after - toward, -BELOW, sides[1], other, "answer"),
+                _TrackText(before + toward, -BELOW, sides[0], own, "own"),
+                _TrackText(after - toward, -BELOW, sides[1], other, "answer"),
             ]
         for text, end, side in zip(self.ends, (0.0, 1.0), ("right", "left"), strict=False):
             # Where a dot stands, its own text says it.
             if min(abs(before - end), abs(after - end)) > 0.08:
-                texts.append(_Words(end + NUDGE * (2 * end - 1), 0, side, text, "end"))
+                texts.append(_TrackText(end + NUDGE * (2 * end - 1), 0, side, text, "end"))
         return texts
 
 
@@ -225,7 +225,7 @@ def _draw(answers: PersonAnswers, given: Any, labels: LabelsLike, ax: Axes | Non
     words, accepted = CellWords(Labels.take(labels)), read_accepted(given, answers.rows)
     rows = [_Row.make(answers, feature, accepted, words) for feature in answers.features]
     n_answers = len(answers.ranks)
-    line = WIDE if n_answers == 1 else NARROW
+    line = WIDE_LINE if n_answers == 1 else NARROW_LINE
     low, high = _reach(rows, n_answers, line)
     pitch = high - low + GAP / line
     axes, theme = make_axes(ax, 2 + n_answers * pitch * line, 1.1 + ROW * len(rows))
@@ -254,10 +254,15 @@ def _reach(rows: list[_Row], n_answers: int, line: float) -> tuple[float, float]
 def _head(axes: Axes, left: float, words: CellWords, rank: int, score: float, theme: Theme) -> None:
     """The rank of an answer and its score, above its column."""
     title, (number,) = words.say("answer_of_rank", rank=str(rank)), words.values("score", [score])
-    bold: dict[str, Any] = {"va": "bottom", "size": NORMAL, "weight": "bold", "color": theme.ink}
-    write(axes, left + 0.5, 0.86, title, ha="center", **bold)
-    small: dict[str, Any] = {"va": "top", "size": SMALL, "color": theme.muted}
-    write(axes, left + 0.5, 0.82, words.say("score", score=number), ha="center", **small)
+    bold: dict[str, Any] = {
+        "va": "bottom",
+        "size": NORMAL_SIZE,
+        "weight": "bold",
+        "color": theme.ink,
+    }
+    write_text(axes, left + 0.5, 0.86, title, ha="center", **bold)
+    small: dict[str, Any] = {"va": "top", "size": SMALL_SIZE, "color": theme.muted}
+    write_text(axes, left + 0.5, 0.82, words.say("score", score=number), ha="center", **small)
 
 
 def _draw_row(
@@ -278,13 +283,15 @@ def _draw_row(
         axes.plot(after, y, "o", markersize=8, color=theme.answer, zorder=4)
     axes.plot(before, y, "o", markersize=7, zorder=3, mew=1.6, **_hollow(axes, theme))
     looks: dict[str, dict[str, Any]] = {
-        "own": {"va": "top", "size": SMALL, "color": theme.muted},
-        "answer": {"va": "top", "size": SMALL, "color": theme.ink},
-        "end": {"va": "center", "size": SMALL - 1, "color": theme.muted},
+        "own": {"va": "top", "size": SMALL_SIZE, "color": theme.muted},
+        "answer": {"va": "top", "size": SMALL_SIZE, "color": theme.ink},
+        "end": {"va": "center", "size": SMALL_SIZE - 1, "color": theme.muted},
     }
     for text in row.words(answer):
         look = looks[text.kind]
-        write(axes, left + text.x, y + text.y, text.text, ha=text.side, linespacing=1.05, **look)
+        write_text(
+            axes, left + text.x, y + text.y, text.text, ha=text.side, linespacing=1.05, **look
+        )
 
 
 def _hollow(axes: Axes, theme: Theme) -> dict[str, Any]:
@@ -386,12 +393,12 @@ def _draw_table(
             if marks[column]:
                 _mark(axes, lefts[column : column + 2], tops[row : row + 2], theme.mark)
             look: dict[str, Any] = {
-                "size": NORMAL if column == 0 else SMALL + 0.5,
+                "size": NORMAL_SIZE if column == 0 else SMALL_SIZE + 0.5,
                 "weight": "bold" if bold else "normal",
                 "color": theme.ink if bold or column == 0 else theme.muted,
             }
             if text:
-                write(axes, lefts[column] + TABLE_GAP / 2, middle, text, va="center", **look)
+                write_text(axes, lefts[column] + TABLE_GAP / 2, middle, text, va="center", **look)
         axes.axhline(tops[row + 1], color=theme.line if row == 0 else theme.faint, linewidth=0.8)
     return axes
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Text
 
-SMALL, NORMAL = 8.0, 9.5
+SMALL_SIZE, NORMAL_SIZE = 8.0, 9.5
 # Characters of a line, and lines, that a name or value may take.
 LINE, LINES = 24, 2
 LabelsLike = Labels | Mapping[str, Any] | str | os.PathLike[str] | None
@@ -109,12 +109,12 @@ def make_axes(given: Axes | None, width: float, height: float) -> tuple[Axes, Th
         raise ParameterError(f"ax must be axes of matplotlib or None, got {shorten(given)}.")
     theme = theme_of(given)
     given.spines[:].set_visible(False)
-    given.tick_params(length=0, colors=theme.muted, labelcolor=theme.ink, labelsize=NORMAL)
+    given.tick_params(length=0, colors=theme.muted, labelcolor=theme.ink, labelsize=NORMAL_SIZE)
     given.grid(False)
     return given, theme
 
 
-def write(axes: Axes, x: float, y: float, text: str, **how: Any) -> Text:
+def write_text(axes: Axes, x: float, y: float, text: str, **how: Any) -> Text:
     """Text as it is, at a point of some axes."""
     return literal(axes.text(x, y, text, **how))
 
@@ -136,9 +136,9 @@ def name_rows(axes: Axes, names: Sequence[str], places: Sequence[float]) -> None
 def name_axes(axes: Axes, below: str, beside: str | None = None) -> None:
     """What the horizontal axis shows, and the vertical one; this draws both lines."""
     theme = theme_of(axes)
-    literal(axes.set_xlabel(wrap(below, 70), color=theme.ink, size=NORMAL))
+    literal(axes.set_xlabel(wrap(below, 70), color=theme.ink, size=NORMAL_SIZE))
     if beside is not None:
-        literal(axes.set_ylabel(beside, color=theme.ink, size=NORMAL))
+        literal(axes.set_ylabel(beside, color=theme.ink, size=NORMAL_SIZE))
         axes.spines[["left", "bottom"]].set_visible(True)
         axes.spines[["left", "bottom"]].set_color(theme.line)
 
@@ -151,7 +151,7 @@ def explain_marks(axes: Axes, handles: Sequence[Any], *, above: bool = False) ->
         bbox_to_anchor=(0.5, 1.0 if above else 0.0),
         ncols=len(handles),
         frameon=False,
-        fontsize=SMALL,
+        fontsize=SMALL_SIZE,
         labelcolor=theme_of(axes).muted,
     )
     for text in legend.get_texts():

@@ -23,7 +23,7 @@ from ..labels import Labels
 from ..sentences import CellWords
 from .person import level_order
 from .style import (
-    SMALL,
+    SMALL_SIZE,
     LabelsLike,
     Theme,
     best_answers,
@@ -35,7 +35,7 @@ from .style import (
     select_answers,
     theme_of,
     wrap,
-    write,
+    write_text,
 )
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def plot_changed_features(
     ends = shares.sum(axis=1)
     for y, end in zip(places, ends, strict=True):
         share = words.language.percent(end)
-        write(axes, end + 0.01, y, share, va="center", size=SMALL, color=theme.muted)
+        write_text(axes, end + 0.01, y, share, va="center", size=SMALL_SIZE, color=theme.muted)
     name_rows(axes, [words.name(feature) for feature, _ in shown], places.tolist())
     axes.set(xlim=(0, 1.1 * ends.max()), ylim=(places[-1] - 0.5, 0.5))
     axes.set_xticks([])
@@ -294,7 +294,7 @@ def _draw_groups(
         if n_without:
             text += f", {words.say('without', n=str(n_without))}"
         where: dict[str, Any] = {"va": "center", "transform": axes.get_yaxis_transform()}
-        write(axes, 1.02, y, text, size=SMALL, color=theme.muted, **where)
+        write_text(axes, 1.02, y, text, size=SMALL_SIZE, color=theme.muted, **where)
     name_rows(axes, [name for name, _, _ in groups], places.tolist())
     axes.set(xlim=(smallest - 0.08 * room, largest + 0.08 * room), ylim=(places[-1] - 0.6, 0.6))
     axes.grid(True, axis="x", color=theme.faint, linewidth=0.8)
@@ -442,7 +442,7 @@ def _name_points(axes: Axes, points: FloatArray, names: Sequence[str]) -> None:
             leader: dict[str, Any] = {"transform": axes.transAxes, "color": theme.line}
             axes.plot([x - 0.008, x - 0.002], [own + 0.02, y], linewidth=0.8, **leader)
         where: dict[str, Any] = {"transform": axes.transAxes, "va": "center"}
-        write(axes, x, y, text, size=SMALL, color=theme.ink, **where)
+        write_text(axes, x, y, text, size=SMALL_SIZE, color=theme.ink, **where)
 
 
 def _overlap(

@@ -5,7 +5,7 @@ import { featureOf, state } from "./state.js";
 import { forgetWishes, lift } from "./wishes.js";
 import { count, number, say, title } from "./words.js";
 
-const MOST = 3;
+const MAX_LIFTS = 3;
 
 export function nothingView({ record, rules, lifts, stopped }) {
   const limiting = rules.filter((rule) => rule.part !== "effort");
@@ -20,8 +20,8 @@ export function nothingView({ record, rules, lifts, stopped }) {
 
 function liftsView(rules, lifts) {
   const helpful = lifts.filter((one) => one.answered);
-  const own = helpful.filter((one) => one.rule !== null).slice(0, MOST);
-  const others = helpful.filter((one) => one.rule === null).slice(0, MOST);
+  const own = helpful.filter((one) => one.rule !== null).slice(0, MAX_LIFTS);
+  const others = helpful.filter((one) => one.rule === null).slice(0, MAX_LIFTS);
   if (own.length) return [h("h4", {}, say("h_lift")), h("ul", { class: "lifts" }, own.map((one) => liftItem(one, rules[one.rule])))];
   return [
     rules.length && !others.length ? h("p", {}, say("none_alone")) : null,

@@ -6,7 +6,7 @@ import { canChange, features, on, state } from "./state.js";
 import { MIDDLE, WEIGHTS, forgetWishes, rules, wish, wishMost, wishOf } from "./wishes.js";
 import { capital, cell, number, say, title } from "./words.js";
 
-const MOST = 4;
+const MAX_CHANGES = 4;
 
 export function wishPanel() {
   const { shown } = state;
@@ -49,7 +49,7 @@ export function wishPanel() {
 
 function mostField() {
   const options = [[null, say("any_number")]];
-  for (let n = 1; n <= MOST; n += 1) options.push([n, number(n)]);
+  for (let n = 1; n <= MAX_CHANGES; n += 1) options.push([n, number(n)]);
   return choices(say("at_most_changes"), options, state.most, wishMost);
 }
 

@@ -4,7 +4,7 @@ import { svg } from "./dom.js";
 import { axis, isMeasured, position } from "./values.js";
 
 const WIDTH = 300;
-const MOST_LEVELS = 24;
+const MAX_LEVELS = 24;
 
 const COLUMN = 22;
 
@@ -48,7 +48,7 @@ function levelTrack(feature) {
 }
 
 /** Whether a change can be drawn: numbers, dates, and levels that are not too many. */
-export const canDraw = (feature) => isMeasured(feature) || (feature.levels?.length ?? Infinity) <= MOST_LEVELS;
+export const canDraw = (feature) => isMeasured(feature) || (feature.levels?.length ?? Infinity) <= MAX_LEVELS;
 
 /** The distribution that a slider stands on. */
 export const distribution = (feature, ends, from = null, to = null) =>

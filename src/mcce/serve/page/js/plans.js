@@ -11,7 +11,7 @@ import { ask } from "./session.js";
 import { featureOf, on, state } from "./state.js";
 import { cell, count, listed, percent, reason, say, score, title } from "./words.js";
 
-const MOST_OTHERS = 4;
+const MAX_OTHERS = 4;
 
 export function plansView(tryByHand) {
   const status = h("p", { class: "found", role: "status" });
@@ -123,7 +123,7 @@ function changeItem(change, range) {
 function alsoText(feature, { kind, low, high, low_open: lowOpen, high_open: highOpen, others }) {
   if (kind !== "numeric") {
     if (!others?.length) return say("only_this");
-    const names = others.slice(0, MOST_OTHERS).map((level) => cell(feature, level));
+    const names = others.slice(0, MAX_OTHERS).map((level) => cell(feature, level));
     const more = others.length - names.length;
     return say("also", { values: more ? `${names.join(", ")}, ${count("n_more", more)}` : listed(names) });
   }

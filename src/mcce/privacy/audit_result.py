@@ -61,7 +61,7 @@ for _name, _words in _SCORES.items():
             f"membership guessed by {_words}: members found at {_rate} % false alarms"
         )
 # Thresholds that are tried in each direction, at most.
-MOST_THRESHOLDS = 40
+MAX_THRESHOLDS = 40
 
 
 @dataclass(frozen=True)
@@ -438,7 +438,7 @@ def _check_scores(name: str, scores: Any) -> FloatArray:
 def _count_above(members: FloatArray, nonmembers: FloatArray) -> pd.DataFrame:
     """How many of both score at least each of some thresholds, more of them at the top."""
     distinct = np.unique(np.concatenate([members, nonmembers]))[::-1]
-    ranks = np.geomspace(1, distinct.size, min(MOST_THRESHOLDS, distinct.size))
+    ranks = np.geomspace(1, distinct.size, min(MAX_THRESHOLDS, distinct.size))
     thresholds = distinct[np.unique(ranks.round().astype(int)) - 1]
     counts = [
         np.sort(scores).size - np.searchsorted(np.sort(scores), thresholds, side="left")

@@ -25,7 +25,7 @@ from ..model.leaves import LeafChain, ListedLeaves
 from ..tables.schema import EncodedRows, Schema
 from .accounting import Ledger, Plan, check_settings, private_order
 from .domains import Domain, bin_rows, check_public, encode_public, plain_domains, read_domains
-from .noise import Words
+from .noise import RandomWords
 from .releasing import Coding, log_likelihood, release_chain
 
 
@@ -158,7 +158,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
             rows.schema.immutable,
             order,
             self._plan(rows.schema, order),
-            Words(self.seed),
+            RandomWords(self.seed),
             both=False in self.decisions,
             verbose=verbose,
         )

@@ -2,7 +2,7 @@
 
 A run of any length, in one process or on many machines, cuts its input into blocks, answers each by
 itself and writes one part for each. The folder holds ``_manifest.json``, the parts
-``part-000000.csv``, … (of many files ``part-000000-000000.csv``, …) and a receipt
+``part-000000.csv``, … (of many files ``part-000000-000000.csv``, …) and a record
 ``_part-000000.json`` for each complete one. Programs that read the folder as one table, such as
 Spark and Arrow, skip names that begin with an underscore.
 
@@ -10,8 +10,8 @@ The manifest names the job: everything that decides the output. A run continues,
 machine, only with the same job. Each continuation gets a new run name, so workers of an earlier one
 can tell that theirs has ended.
 
-Always true: every file appears whole or not at all, the receipt after its part; a part counts only
-with a receipt that fits its bytes and its input; parts of one folder have one job, and one run at a
+Always true: every file appears whole or not at all, the record after its part; a part counts only
+with a record that fits its bytes and its input; parts of one folder have one job, and one run at a
 time writes them (:func:`alone`). So a run that was killed at any moment continues by writing the
 parts that do not count yet.
 """
@@ -36,7 +36,7 @@ from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, ReadError, WriteError, shorten
 from ..runtime.replacing import DRAFT, replacing, writing
 from .answer_tables import Layout, count_status, stream_tables
-from .people import PeopleReader
+from .people_reader import PeopleReader
 from .sources import Format, RawBlock
 
 try:
@@ -54,7 +54,7 @@ OURS = re.compile(
 Number = int | tuple[int, int]
 FORMAT, VERSION = "mcce parts", 1
 # Settings that are named in the error about another job.
-MOST_SHOWN = 5
+MAX_SHOWN_SETTINGS = 5
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,16 @@ class BlockRun:
         format_: Format,
     ) -> Done:
         """Write one part, unless it is complete; memory holds one block."""
-        receipt = folder.complete(number, fingerprint)
-        if receipt is not None:
-            return Done(receipt, reused=True)
+        record = folder.complete(number, fingerprint)
+        if record is not None:
+            return Done(record, reused=True)
 
-        def fill(stream: BinaryIO) -> Receipt:
+        def fill(stream: BinaryIO) -> PartRecord:
             answered = Answered(self, blocks)
             stream_tables(answered, format_, stream)
-            return Receipt(answered.first, answered.n_rows, fingerprint, "", dict(answered.counts))
+            return PartRecord(
+                answered.first, answered.n_rows, fingerprint, "", dict(answered.counts)
+            )
 
         return Done(folder.write(number, fill))
 
@@ -112,7 +114,7 @@ class BlockRun:
 class Done:
     """A block that is answered."""
 
-    receipt: Receipt
+    record: PartRecord
     reused: bool = False
 
 
@@ -142,9 +144,9 @@ class PartsFolder:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     parts = PartsFolder.open(Path(folder, "answers"), {"block_rows": 2}, ".txt")
-    ...     receipt = Receipt(0, 2, "ab12", "", {})
-    ...     receipt = parts.write(0, lambda stream: stream.write(b"x") and receipt)
-    ...     parts.complete(0, "ab12") == receipt, parts.complete(0, "cd34"), parts.complete(1, "")
+    ...     record = PartRecord(0, 2, "ab12", "", {})
+    ...     record = parts.write(0, lambda stream: stream.write(b"x") and record)
+    ...     parts.complete(0, "ab12") == record, parts.complete(0, "cd34"), parts.complete(1, "")
     (True, None, None)
     """
 
@@ -161,51 +163,51 @@ class PartsFolder:
             manifest.check_job(job)
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
-            strangers = _strangers([file.name for file in path.iterdir()])
-            if strangers and manifest is None:
+            foreign = _foreign_files([file.name for file in path.iterdir()])
+            if foreign and manifest is None:
                 raise ParameterError(
-                    f"The folder {shorten(path)} holds other files: {shorten(strangers)}. Name a "
+                    f"The folder {shorten(path)} holds other files: {shorten(foreign)}. Name a "
                     "new or an empty one."
                 )
             parts._put(MANIFEST, Manifest(job, parts.run).to_json())
         return parts
 
-    def complete(self, number: Number, fingerprint: str) -> Receipt | None:
-        """The receipt of a part that is complete and answers this input; otherwise None."""
+    def complete(self, number: Number, fingerprint: str) -> PartRecord | None:
+        """The record of a part that is complete and answers this input; otherwise None."""
         try:
-            receipt = self._read(number)
-            if receipt is None or receipt.fingerprint != fingerprint:
+            record = self._read(number)
+            if record is None or record.fingerprint != fingerprint:
                 return None
-            return receipt if checksum(self.part(number)) == receipt.sha256 else None
+            return record if checksum(self.part(number)) == record.sha256 else None
         # What cannot be read is computed again.
         except OSError:
             return None
 
-    def write(self, number: Number, fill: Callable[[BinaryIO], Receipt]) -> Receipt:
-        """Write a part, and then its receipt."""
+    def write(self, number: Number, fill: Callable[[BinaryIO], PartRecord]) -> PartRecord:
+        """Write a part, and then its record."""
         with writing(self.path):
             with replacing(self.part(number)) as stream:
-                receipt = fill(stream)
+                record = fill(stream)
                 stream.flush()
                 # The checksum is of the draft, which no other run writes.
-                receipt = replace(receipt, sha256=checksum(stream.name))
+                record = replace(record, sha256=checksum(stream.name))
                 self._check_run()
-            self._put(self._receipt(number), receipt.to_json())
-        return receipt
+            self._put(self._record_name(number), record.to_json())
+        return record
 
     def list_failures(self, failures: Sequence[Mapping[str, Any]]) -> None:
         """Write down which parts are missing, and why; :meth:`finish` removes the list."""
         with writing(self.path):
             self._put(FAILURES, json.dumps(list(failures), indent=1).encode() + b"\n")
 
-    def finish(self, receipts: Mapping[Number, Receipt]) -> list[Path]:
+    def finish(self, records: Mapping[Number, PartRecord]) -> list[Path]:
         """Mark the folder as complete, without what it holds beyond its parts."""
-        kept = {name for at in receipts for name in (self.part(at).name, self._receipt(at))}
+        kept = {name for at in records for name in (self.part(at).name, self._record_name(at))}
         with writing(self.path):
             self._check_run()
-            for number, receipt in receipts.items():
+            for number, record in records.items():
                 found = self._read(number)
-                if found is None or found.fingerprint != receipt.fingerprint:
+                if found is None or found.fingerprint != record.fingerprint:
                     raise WriteError(
                         f"{shorten(self.part(number), 200)} was replaced by a worker of an earlier "
                         "run. The same command with --resume writes it again."
@@ -213,21 +215,21 @@ class PartsFolder:
             for file in self.path.iterdir():
                 if OURS.fullmatch(file.name) and file.name not in kept:
                     file.unlink(missing_ok=True)
-            self._put(MANIFEST, Manifest(self.job, self.run, len(receipts)).to_json())
-        return [self.part(number) for number in receipts]
+            self._put(MANIFEST, Manifest(self.job, self.run, len(records)).to_json())
+        return [self.part(number) for number in records]
 
     def clear(self) -> None:
         """Remove all that this module put into the folder, and nothing else."""
         with writing(self.path):
             ours = [file.name for file in self.path.iterdir() if OURS.fullmatch(file.name)]
-            receipts = {name for name in ours if name.startswith("_")}
-            paired = [name for name in ours if _receipt_of(name) in receipts]
-            single = [name for name in ours if name not in receipts and name not in paired]
+            records = {name for name in ours if name.startswith("_")}
+            paired = [name for name in ours if _record_of(name) in records]
+            single = [name for name in ours if name not in records and name not in paired]
             # A folder without a manifest is no run to go on with, and at no moment has it a part
-            # without a receipt, which would be somebody else's.
+            # without a record, which would be somebody else's.
             if not (self.path / MANIFEST).exists():
                 single = [name for name in single if name.startswith(DRAFT)]
-            for name in [*single, MANIFEST, *paired, *receipts]:
+            for name in [*single, MANIFEST, *paired, *records]:
                 (self.path / name).unlink(missing_ok=True)
 
     def remove(self) -> None:
@@ -248,11 +250,11 @@ class PartsFolder:
         if manifest is None or manifest.run != self.run:
             raise WriteError(f"The folder {shorten(self.path, 200)} is no longer that of this run.")
 
-    def _receipt(self, number: Number) -> str:
-        return _receipt_of(self.part(number).name)
+    def _record_name(self, number: Number) -> str:
+        return _record_of(self.part(number).name)
 
-    def _read(self, number: Number) -> Receipt | None:
-        return Receipt.from_json((self.path / self._receipt(number)).read_bytes())
+    def _read(self, number: Number) -> PartRecord | None:
+        return PartRecord.from_json((self.path / self._record_name(number)).read_bytes())
 
     def _put(self, name: str, content: bytes) -> None:
         with replacing(self.path / name) as stream:
@@ -322,17 +324,17 @@ def _lock(path: Path) -> int | None:
     return _lock(path)  # the run that held the folder has just removed it
 
 
-def _strangers(names: Sequence[str]) -> list[str]:
+def _foreign_files(names: Sequence[str]) -> list[str]:
     """Names of files that no run can have left in a folder without a manifest."""
     known = set(names)
     return [
         name
         for name in names
-        if not OURS.fullmatch(name) or (name.startswith("part-") and _receipt_of(name) not in known)
+        if not OURS.fullmatch(name) or (name.startswith("part-") and _record_of(name) not in known)
     ]
 
 
-def _receipt_of(part: str) -> str:
+def _record_of(part: str) -> str:
     return f"_{Path(part).stem}.json"
 
 
@@ -379,11 +381,11 @@ class Manifest:
         """
         other = list(_differences(self.job, job))
         if other:
-            more = ["and others"] if len(other) > MOST_SHOWN else []
+            more = ["and others"] if len(other) > MAX_SHOWN_SETTINGS else []
             raise ParameterError(
                 "The unfinished run was started with other settings: "
-                f"{', '.join(other[:MOST_SHOWN] + more)}. Use the same settings to go on, or begin "
-                "anew."
+                f"{', '.join(other[:MAX_SHOWN_SETTINGS] + more)}. "
+                "Use the same settings to go on, or begin anew."
             )
 
 
@@ -398,13 +400,13 @@ def _differences(was: Mapping[str, Any], now: Mapping[str, Any], of: str = "") -
 
 
 @dataclass(frozen=True)
-class Receipt:
+class PartRecord:
     """A part that is complete.
 
     Examples
     --------
-    >>> receipt = Receipt(0, 10, "ab12", "cd34", {"answered": 9})
-    >>> Receipt.from_json(receipt.to_json()) == receipt
+    >>> record = PartRecord(0, 10, "ab12", "cd34", {"answered": 9})
+    >>> PartRecord.from_json(record.to_json()) == record
     True
     """
 
@@ -415,12 +417,12 @@ class Receipt:
     counts: Mapping[str, int]
 
     def to_json(self) -> bytes:
-        """The receipt as a JSON text."""
+        """The record as a JSON text."""
         return _dump(asdict(self))
 
     @classmethod
-    def from_json(cls, text: bytes) -> Receipt | None:
-        """The receipt in a JSON text; None if it holds something else."""
+    def from_json(cls, text: bytes) -> PartRecord | None:
+        """The record in a JSON text; None if it holds something else."""
         wanted = {"first": int, "n_rows": int, "fingerprint": str, "sha256": str, "counts": dict}
         content = _parse(text, wanted)
         if content is None or any(type(n) is not int for n in content["counts"].values()):

@@ -22,11 +22,11 @@ from ..metrics.matching import number_rows, shared_codes, shared_points
 from ..tables.schema import EncodedRows, changed_cells
 
 # Real rows that each set needs.
-LEAST_ROWS = 20
+MIN_AUDIT_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class AuditedRows:
     """The rows of an audit."""
 
     evaluator: Evaluator
@@ -48,7 +48,7 @@ class Sides:
         return dict(zip(self.rows, shared_points(list(self.rows.values())), strict=True))
 
 
-def read_sides(
+def read_audited_rows(
     evaluator: Evaluator,
     released: ResultLike,
     holdout: FrameLike,
@@ -56,7 +56,7 @@ def read_sides(
     *,
     factuals: FrameLike | None,
     seed: int,
-) -> Sides:
+) -> AuditedRows:
     """The rows of an audit, read and checked."""
     real = {
         "training": evaluator.rows,
@@ -78,7 +78,7 @@ def read_sides(
         pairs = pair(factuals, released, evaluator)
         counted = changed_cells(pairs.before, pairs.after)
     codes = dict(zip(rows, shared_codes(list(rows.values())), strict=True))
-    return Sides(evaluator, rows, codes, counted)
+    return AuditedRows(evaluator, rows, codes, counted)
 
 
 def _sample(rows: EncodedRows, n_rows: int, rng: np.random.Generator) -> EncodedRows:
@@ -87,9 +87,9 @@ def _sample(rows: EncodedRows, n_rows: int, rng: np.random.Generator) -> Encoded
 
 def _check_sizes(given: Mapping[str, EncodedRows]) -> None:
     for name, rows in given.items():
-        if len(rows) < LEAST_ROWS:
+        if len(rows) < MIN_AUDIT_ROWS:
             raise SchemaError(
-                f"An audit needs at least {LEAST_ROWS} rows in each of training, holdout and "
+                f"An audit needs at least {MIN_AUDIT_ROWS} rows in each of training, holdout and "
                 f"reference, but {name} has {len(rows)}. Some hundreds tell much more."
             )
 
