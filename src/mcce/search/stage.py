@@ -92,6 +92,7 @@ class SearchTask:
     memory: float
     n_jobs: int | None
     callback: Callback
+    max_direct_rows: int
     ends: float = math.inf
     gradual: bool = True
     consequences: Consequences | None = None

@@ -37,11 +37,12 @@ from ..plausibility.model import KnnDistance
 from ..plausibility.surrogate import Surrogate
 from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
 from ..postprocess.ranking import Ranking
-from ..postprocess.validation import ROWS_PER_CALL, RememberedScores, score_rows
-from ..predictors.decision import Decision, ScoredRows
+from ..postprocess.validation import ROWS_PER_CALL, score_rows
+from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN, Schema
 from .config import Search
 from .consequences import Consequences, GrowingTables
+from .stage import SearchTask
 
 # Decimals by which scores are compared: further ones may depend on the number of rows in a call.
 DECIMALS = 10
@@ -64,14 +65,13 @@ MAX_LEARNED = 64
 class WalkSettings:
     """What a row must satisfy, and how a walk may go."""
 
-    decision: Decision
+    task: SearchTask
     filters: tuple[RowFilter, ...]
     plausible: IsPlausible | None
     units: BoolArray
     extra_changes: int
-    consequences: Consequences | None = None
-    remembered: RememberedScores | None = None
-    surrogate_run: SurrogateRun | None = None
+    n_targets: int
+    backwards: bool = False
 
 
 def units_of(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
@@ -92,11 +92,12 @@ def influential_units(settings: WalkSettings, schema: Schema) -> BoolArray:
 
     Among many features it looks at few, and the others cannot make a row valid.
     """
-    surrogate = None if settings.surrogate_run is None else settings.surrogate_run.surrogate
+    run, consequences = settings.task.surrogate_run, settings.task.consequences
+    surrogate = None if run is None else run.surrogate
     if surrogate is None or not surrogate.is_good or schema.mutable.size <= MAX_INFLUENTIAL:
         return np.ones(len(settings.units), dtype=bool)
     noticed = np.isin(schema.mutable, surrogate.inputs(MAX_INFLUENTIAL))
-    for column in reversed(() if settings.consequences is None else settings.consequences.columns):
+    for column in reversed(() if consequences is None else consequences.columns):
         noticed[column.actions] |= noticed[column.row]
     return settings.units @ noticed
 
@@ -114,7 +115,7 @@ class VisitedRows:
     }
 
     def __init__(self, settings: WalkSettings, candidates: Candidates) -> None:
-        self.settings, self.candidates = settings, candidates
+        self.settings, self.task, self.candidates = settings, settings.task, candidates
         self.factuals, self.people = candidates.rows, candidates.people
         self.values = GrowingTables(candidates.rows, candidates.tables)
         width = 1 + self.factuals.schema.mutable.size
@@ -134,7 +135,7 @@ class VisitedRows:
     def place(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
         """The number of each row, with what follows from its changes; new rows are added."""
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
-        consequences = self.settings.consequences
+        consequences = self.task.consequences
         if consequences is None:
             return self._place(cells, draw)
         # What follows is computed once for each set of changes.
@@ -168,7 +169,7 @@ class VisitedRows:
     @property
     def recomputed(self) -> list[int]:
         """Places of the mutable features that only follow from others."""
-        return [] if self.settings.consequences is None else self.settings.consequences.places
+        return [] if self.task.consequences is None else self.task.consequences.places
 
     @property
     def lookup(self) -> Lookup:
@@ -185,10 +186,10 @@ class VisitedRows:
 
     def _score(self, numbers: IntArray) -> ScoredRows:
         """The predictor's scores of rows, in calls of bounded size."""
-        how, parts = self.settings, list[ScoredRows]()
+        task, parts = self.task, list[ScoredRows]()
         for start in range(0, numbers.size, ROWS_PER_CALL):
             rows = self.rows(numbers[start : start + ROWS_PER_CALL])
-            parts.append(score_rows(how.decision, rows, how.remembered))
+            parts.append(score_rows(task.decision, rows, task.remembered))
         self.n_evaluated += numbers.size
         score = np.concatenate([part.score for part in parts])
         return ScoredRows(score, np.concatenate([part.valid for part in parts]))
@@ -200,7 +201,7 @@ class VisitedRows:
 
     def desirability(self, numbers: IntArray) -> FloatArray:
         """How good the scores of rows are, larger being better."""
-        return self.settings.decision.desirability(self.score[numbers]).round(DECIMALS)
+        return self.task.decision.desirability(self.score[numbers]).round(DECIMALS)
 
     def check(self, numbers: IntArray) -> None:
         """Check rows against the filters, unless that was done."""
@@ -525,7 +526,7 @@ class PredictedRows(VisitedRows):
         return self.run.may_score(self.people[person])
 
     def _margin(self, response: FloatArray) -> FloatArray:
-        return self.run.surrogate.margin(self.settings.decision, response).round(DECIMALS)
+        return self.run.surrogate.margin(self.task.decision, response).round(DECIMALS)
 
 
 class ScoreHistory:
