@@ -89,7 +89,6 @@ class SamplingStage:
 
     def run(self, people: IntArray) -> SearchOutcome:
         """Search for people, block by block."""
-        self.task.scores.start_stage()
         run = self.task.surrogate_run
         may_score = np.ones(people.size, dtype=bool) if run is None else run.may_score(people)
         # For whom the predictor is not called any more, only a reason is left to find.
@@ -187,7 +186,7 @@ class SamplingStage:
             ranked.candidates,
             task.decision,
             groups,
-            task.scores.recall(),
+            task.scores,
             task.remembered,
             surrogate,
         )
@@ -207,7 +206,6 @@ class SamplingStage:
             assert isinstance(walked, SurrogateBlock)
             misses, reasons = explain_unanswered(walked, validation, answers.owner)
         n_evaluated = cache.n_evaluated + (0 if walked is None else walked.visited.n_evaluated)
-        task.scores.store(cache.added, one_group=block.group[0] == block.group[-1])
         monitor.finish(block.people.size, n_evaluated)
         return SearchOutcome(
             answers=answers,
