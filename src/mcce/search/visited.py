@@ -386,6 +386,9 @@ class PredictedRows(VisitedRows):
         self._response, self._total, self._weight, self._merit = np.empty((4, 0))
         self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
         self._n_learned: IntArray = np.zeros(self.people.size, dtype=np.int64)
+        # Rows of people scored to find better ones, and where nothing was predicted valid.
+        self.n_better, self.n_tried = np.zeros((2, self.people.size), dtype=np.int64)
+        self._was_reset: BoolArray = np.zeros(self.people.size, dtype=bool)
         self._errors = Errors.none()
         self._closed = False
         trained = zip(candidates.tables, candidates.rows.tables, strict=True)
@@ -459,7 +462,9 @@ class PredictedRows(VisitedRows):
         return new
 
     def reset_optimism(self, person: IntArray) -> None:
-        """Predict rows of people that fall short by little as valid again, as at first."""
+        """Predict rows that fall short by little as valid again, once for each person."""
+        person = person[~self._was_reset[person]]
+        self._was_reset[person] = True
         self.n_wrong[person] = 0
         self._predict(np.flatnonzero(self.evaluated & np.isin(self.person, person)))
 

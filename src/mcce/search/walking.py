@@ -191,19 +191,6 @@ class SurrogateBlock(WalkedBlock):
 
     visited: PredictedRows
 
-    def __init__(
-        self,
-        how: Walk,
-        monitor: BlockMonitor,
-        cache: PredictionCache,
-        valid: Selection,
-        unstable: ExcludeUnstable,
-    ) -> None:
-        super().__init__(how, monitor, cache, valid, unstable)
-        n_people = self.candidates.people.size
-        self._n_better, self._n_tried = np.zeros((2, n_people), dtype=np.int64)
-        self._was_reset = np.zeros(n_people, dtype=bool)
-
     def _settle(self, select: Select) -> SelectedRows:
         """Select, score, and select again for people with new scores, until nothing is new."""
         if self.how.max_tries and not self._several:
@@ -233,8 +220,6 @@ class SurrogateBlock(WalkedBlock):
         visited = self.visited
         whose = visited.person[rows.numbers]
         again = np.setdiff1d(whose, whose[~(visited.scored & visited.valid)[rows.numbers]])
-        again = again[~self._was_reset[again]]
-        self._was_reset[again] = True
         visited.reset_optimism(again)
 
     def _to_score(self, rows: SelectedRows, people: IntArray) -> IntArray:
@@ -272,12 +257,12 @@ class SurrogateBlock(WalkedBlock):
         # The others are hardly ever reached, and many of them would be looked at for nothing.
         some = some[(times_seen_before(person[some]) < 20 * MAX_BETTER) | whole[person[some]]]
         near = visited.desirability(some) >= -REACH * visited.error
-        most = np.where(near, MAX_BETTER, MIN_BETTER) - self._n_better[person[some]]
+        most = np.where(near, MAX_BETTER, MIN_BETTER) - visited.n_better[person[some]]
         if self.how.selection.prefer == "distance":
             # The next ones depend on how close these are.
             most = np.minimum(most, 2)
         some = self._first_good(some, np.where(whole[person[some]], some.size, most))
-        np.add.at(self._n_better, person[some], 1)
+        np.add.at(visited.n_better, person[some], 1)
         return some
 
     def _by_features(self, numbers: IntArray) -> IntArray:
@@ -360,7 +345,7 @@ class SurrogateBlock(WalkedBlock):
         some = np.flatnonzero(visited.evaluated & ~visited.scored & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
         n_rows = np.bincount(person[visited.evaluated], minlength=visited.people.size)
-        n_tried, few = self._n_tried, min(self.how.max_tries, TRIED_OF_MANY)
+        n_tried, few = visited.n_tried, min(self.how.max_tries, TRIED_OF_MANY)
         most = np.where(n_rows > self.how.max_tries, few, self.how.max_tries)
         left = np.maximum(most - visited.run.history.n_scored_here[visited.people], 0)
         more = np.minimum(np.maximum(n_tried, N_TRIED), left)
