@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from ..relations import Relation
     from .consequences import ComputedColumn, Consequences
     from .exact import ExactSettings, ExactStage
-    from .visited import SurrogateRun, WalkSettings
+    from .history import SurrogateRun
+    from .visited import WalkSettings
     from .walking import Walk
 
 NO_DESIRED = "no training row has the desired decision"
@@ -154,7 +155,7 @@ def _surrogate_run(
     """What the surrogate does in this search; None where it has no use."""
     if not sampling.n_targets:
         return None
-    from .visited import start_surrogate
+    from .history import start_surrogate
 
     return start_surrogate(fitted.surrogate, sampling, n_factuals, scored)
 

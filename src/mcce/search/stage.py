@@ -36,7 +36,7 @@ from ..tables.schema import EncodedRows
 
 if TYPE_CHECKING:
     from .consequences import Consequences
-    from .visited import SurrogateRun
+    from .history import SurrogateRun
 
 # Between two reports of a block that runs in another thread.
 SECONDS_BETWEEN = 0.1
