@@ -278,15 +278,7 @@ class MCCE(BaseEstimator):
         """
         fitted, settings, bound = self._prepare(constraints)
         roles = check_roles(self.roles, fitted.schema.names)
-        result = explain(
-            fitted,
-            settings,
-            X,
-            bound,
-            max_seconds=self.max_seconds,
-            callback=callback,
-            verbose=bool(self.verbose),
-        )
+        result = explain(fitted, settings, X, bound, callback)
         warn_of_gaps(result, fitted.schema)
         return result.with_roles(roles)
 
@@ -438,7 +430,7 @@ class MCCE(BaseEstimator):
         fitted, settings, bound = self._prepare(constraints)
         check_refit(fitted.generator, training)
         refit = None if training is None else Refit(self, fitted, training)
-        return relaxations(fitted, settings, X, bound, refit, verbose=bool(self.verbose))
+        return relaxations(fitted, settings, X, bound, refit)
 
     def plausibility(self, X: FrameT) -> FrameT:
         """How plausible rows are among real people with the desired decision.

@@ -21,7 +21,7 @@ from ..fitted import Fitted
 from ..kernels import IntArray
 from ..postprocess.validation import RememberedScores
 from ..runtime.progress import ProgressBar
-from ..search.plan import Settings, search
+from ..search.plan import SearchRequest, Settings, search
 from ..search.remedies import lift_each
 from ..search.stage import SearchOutcome
 from ..tables.frames import ArrayAdapter
@@ -62,8 +62,6 @@ def relaxations(
     X: Any,
     constraints: Constraints,
     refit: Refit | None,
-    *,
-    verbose: bool,
 ) -> Any:
     """One row for each person without an answer and each thing that could be lifted."""
     factuals = fitted.schema.encode(X)
@@ -71,15 +69,25 @@ def relaxations(
     declined = np.flatnonzero(~scored.valid)
     # No time limit: a search that was stopped would blame what is not in the way. Most of these
     # searches find nothing, and draw as often as they may.
-    run = partial(search, callback=lambda progress: None, gradual=False, scored=scored)
-    remembered = RememberedScores(fitted.schema.mutable.size, settings.memory)
-    outcome = run(fitted, settings, constraints, factuals, declined, remembered=remembered)
-    people = np.array(sorted(outcome.reasons), np.int64)
+    request = SearchRequest(
+        fitted,
+        settings,
+        constraints,
+        factuals,
+        declined,
+        callback=lambda progress: None,
+        gradual=False,
+        scored=scored,
+        remembered=RememberedScores(fitted.schema.mutable.size, settings.memory),
+    )
+    people = np.array(sorted(search(request).reasons), np.int64)
+    request = replace(request, people=people)
 
     def with_mutable(position: int, refit: Refit) -> SearchOutcome:
         freer = refit(position)
-        bound = Constraints.bind(constraints.listed, freer.schema)
-        relaxed = run(freer, settings, bound, freer.schema.encode(X), people)
+        bound, rows = Constraints.bind(constraints.listed, freer.schema), freer.schema.encode(X)
+        freed = replace(request, fitted=freer, constraints=bound, factuals=rows, remembered=None)
+        relaxed = search(freed)
         # Only an answer that changes the feature shows that it was in the way.
         place = int(np.searchsorted(freer.schema.mutable, position))
         changes_it = relaxed.answers.rows.codes[place] != OWN
@@ -88,12 +96,11 @@ def relaxations(
     tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = []
     for relaxation in lift_each(settings.search, constraints):
         relaxed = replace(settings, search=relaxation.search)
-        # With another margin, other rows are valid.
-        known = None if relaxed.search.margin != settings.search.margin else remembered
-        lifted = partial(
-            run, fitted, relaxed, relaxation.constraints, factuals, people, remembered=known
-        )
-        tried.append((relaxation.name, relaxation.kind, lifted))
+        lifted = replace(request, settings=relaxed, constraints=relaxation.constraints)
+        if relaxed.search.margin != settings.search.margin:
+            # With another margin, other rows are valid.
+            lifted = replace(lifted, remembered=None)
+        tried.append((relaxation.name, relaxation.kind, partial(search, lifted)))
     tried.sort(key=lambda one: one[1] == "bound")
     if refit is not None:
         names = fitted.schema.names
@@ -101,7 +108,7 @@ def relaxations(
             (str(names[at]), "immutable", partial(with_mutable, at, refit))
             for at in refit.positions
         ]
-    return factuals.adapter.table_to_native(_table(factuals, people, tried, verbose))
+    return factuals.adapter.table_to_native(_table(factuals, people, tried, settings.verbose))
 
 
 def _table(

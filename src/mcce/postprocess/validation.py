@@ -11,7 +11,7 @@ most once, also in several searches for the same people; nothing here draws rand
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -186,14 +186,22 @@ def describe_draws(
     return described
 
 
-@dataclass(frozen=True, eq=False)
-class CachedScores:
-    """Scores of single candidates, by group (as numbered for all factuals) and draw."""
+class ScoreMemory:
+    """Scores of candidates by group and draw, kept across the blocks and stages of one search."""
 
-    group: IntArray
-    draw: IntArray
-    score: FloatArray
-    valid: BoolArray
+    def __init__(self) -> None:
+        self._kept: list[tuple[IntArray, IntArray, ScoredRows]] = []
+
+    def store(self, group: IntArray, draw: IntArray, scored: ScoredRows) -> None:
+        """Keep the scores of candidates; groups are numbered for all factuals, and ascend."""
+        self._kept.append((group, draw, scored))
+
+    def recall(self, groups: IntArray) -> Iterator[tuple[IntArray, IntArray, ScoredRows]]:
+        """Kept scores between the first and the last of some groups, which ascend."""
+        # Other threads may add to it.
+        for group, draw, scored in self._kept.copy():
+            if group[0] <= groups[-1] and groups[0] <= group[-1]:
+                yield group, draw, scored
 
 
 class PredictionCache:
@@ -207,7 +215,7 @@ class PredictionCache:
         candidates: Candidates,
         decision: Decision,
         groups: IntArray,
-        earlier: Sequence[CachedScores] = (),
+        memory: ScoreMemory,
         remembered: RememberedScores | None = None,
         surrogate: Surrogate | None = None,
     ) -> None:
@@ -215,20 +223,20 @@ class PredictionCache:
         self.candidates = candidates
         self.decision = decision
         self.groups = groups
+        self.memory = memory
         self.remembered = remembered
         self.surrogate = surrogate
-        self.added: list[CachedScores] = []
         self.known: BoolArray = np.zeros(shape, dtype=bool)
         self.valid: BoolArray = np.zeros(shape, dtype=bool)
         self.score: FloatArray = np.zeros(shape)
         self.n_evaluated = 0
         self._lookup: Lookup | None = None
 
-        for cached in earlier:
-            place = np.minimum(np.searchsorted(groups, cached.group), groups.size - 1)
+        for group, draw, scored in memory.recall(groups):
+            place = np.minimum(np.searchsorted(groups, group), groups.size - 1)
             # A search may begin again with fewer draws, by relaxed rules.
-            ours = np.flatnonzero((groups[place] == cached.group) & (cached.draw < shape[1]))
-            self._store(place[ours], cached.draw[ours], cached.score[ours], cached.valid[ours])
+            ours = np.flatnonzero((groups[place] == group) & (draw < shape[1]))
+            self._store(place[ours], draw[ours], scored.score[ours], scored.valid[ours])
 
     def validate(self, person: IntArray, draw: IntArray | Codes) -> BoolArray:
         """Whether each candidate, by person and draw in this block, is valid."""
@@ -241,10 +249,7 @@ class PredictionCache:
             selected = self.candidates.select(person[rows], draw[rows])
             scored = self._score(selected)
             self._store(group[rows], draw[rows], scored.score, scored.valid)
-            drawn = draw[rows].astype(np.int64)
-            self.added.append(
-                CachedScores(self.groups[group[rows]], drawn, scored.score, scored.valid)
-            )
+            self.memory.store(self.groups[group[rows]], draw[rows].astype(np.int64), scored)
         self.n_evaluated += new.size * (self.surrogate is None)
         return self.valid[group, draw]
 

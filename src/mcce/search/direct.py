@@ -25,7 +25,6 @@ import numpy as np
 
 from ..caching import cached_property
 from ..candidates import Candidates
-from ..constraints.limits import FactualLimits
 from ..kernels import BoolArray, Codes, DrawLimits, IntArray, RowTable
 from ..postprocess.filters import ExcludeUnstable
 from ..tables.features import Feature
@@ -50,10 +49,8 @@ MAX_LEVELS = 64
 class DirectSettings:
     """How to search directly."""
 
-    factual_limits: FactualLimits
     count: Callable[[], tuple[Codes, ...]]
     max_sparsity: int | None
-    max_rows: int
     stop_at_first: bool
 
     @cached_property
@@ -85,10 +82,11 @@ class DirectSearch:
         for at in np.flatnonzero(~influential).tolist():
             self._features[at] = None
 
-    def search(self, person: IntArray, *, max_rows: int, most: IntArray, stop: Stop) -> None:
+    def search(self, person: IntArray, stop: Stop) -> None:
         """Score rows of people, and reach the good ones."""
-        room = np.full(person.size, max_rows)
-        self._search(person, self._values(person), room, np.minimum(most, MAX_CHANGES), False, stop)
+        room = np.full(person.size, self.visited.task.max_direct_rows)
+        most = np.full(person.size, min(self.settings.max_sparsity or MAX_CHANGES, MAX_CHANGES))
+        self._search(person, self._values(person), room, most, False, stop)
 
     def improve(self, person: IntArray, fewest: IntArray, several: bool, stop: Stop) -> IntArray:
         """Score rows that may be better than the answers of people, and reach the good ones."""
@@ -207,7 +205,7 @@ class DirectSearch:
         """Per person and mutable feature, the codes to try alone and in combination."""
         rows, mutable = self.visited.factuals, self.visited.factuals.schema.mutable
         people = self.people[person]
-        limits = self.settings.factual_limits.limits(people, rows.schema.features)
+        limits = self.visited.task.factual_limits.limits(people, rows.schema.features)
         # People who may have any value but their own choose alike.
         unlimited: dict[tuple[int, int], Choice] = {}
         values = []

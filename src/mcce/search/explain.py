@@ -28,7 +28,7 @@ from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
-from .plan import Settings, search
+from .plan import SearchRequest, Settings, search
 from .stage import SearchOutcome
 
 
@@ -37,10 +37,7 @@ def explain(
     settings: Settings,
     X: Any,
     constraints: Constraints,
-    *,
-    max_seconds: float | None = None,
     callback: Callback | None = None,
-    verbose: bool = False,
 ) -> Counterfactuals[Any]:
     """Find counterfactuals for people."""
     if callback is not None and not callable(callback):
@@ -52,17 +49,18 @@ def explain(
     scored = fitted.decision.score(rows.frame)
     clock.stop("decision")
     people = np.flatnonzero(~scored.valid)
-    bar = ProgressBar(people.size, "explain", verbose)
-    ends = math.inf if max_seconds is None else time.monotonic() + max_seconds
+    bar = ProgressBar(people.size, "explain", settings.verbose)
+    ends = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     on_progress = _watch(bar, callback, ends)
+    request = SearchRequest(
+        fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
+    )
     try:
-        outcome = search(
-            fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
-        )
+        outcome = search(request)
         if outcome.reasons and isinstance(settings.search, Search) and settings.search.n_targets:
             from .remedies import name_remedies
 
-            outcome = name_remedies(fitted, settings, constraints, rows, outcome, on_progress, ends)
+            outcome = name_remedies(request, outcome)
     except MemoryError:
         raise ParameterError(
             f"The candidates need more memory than there is, with n_samples={_n_samples(settings)} "

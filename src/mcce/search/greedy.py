@@ -16,7 +16,7 @@ import numpy as np
 
 from ..kernels import BoolArray, Codes, IntArray
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.validation import PredictionCache
+from ..postprocess.validation import PredictionCache, Selection
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
 from .visited import PredictedRows, VisitedRows, WalkSettings, influential_units
@@ -29,32 +29,29 @@ class GreedyWalk:
         self,
         settings: WalkSettings,
         cache: PredictionCache,
-        person: IntArray,
-        draw: Codes,
-        *,
+        valid: Selection,
         unstable: ExcludeUnstable,
-        later: BoolArray,
+        *,
         whole_block: bool,
-        backwards: bool,
     ) -> None:
-        self.settings = settings
+        self.settings, run = settings, settings.task.surrogate_run
         self.n_wanted = 1
         # Labels without scores show no direction, so the walk starts at the target.
-        self._backwards = backwards or not settings.decision.has_scores
-        self.person, self.draw = person, draw
+        self._backwards = settings.backwards or not settings.task.decision.has_scores
+        # By person and rank, so that of equal rows the one of the better target is kept.
+        order = np.lexsort((valid.rank, valid.person))
+        self.person, self.draw = valid.person[order], valid.draw[order]
         self.n_people = cache.candidates.people.size
-        if settings.surrogate_run is None:
+        if run is None:
             self.visited = VisitedRows(settings, cache.candidates)
             self._store_known_scores(cache, ~unstable(cache.candidates), whole_block=whole_block)
         else:
-            self.visited = PredictedRows(
-                settings, settings.surrogate_run, cache.candidates, unstable
-            )
+            self.visited = PredictedRows(settings, run, cache.candidates, unstable)
         self._influential = influential_units(settings, cache.candidates.rows.schema)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         self.at: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
-        self.abandoned = self._later = later
+        self.abandoned = self._later = valid.rank[order] > settings.n_targets
         self._reverting: IntArray | None = None
         # Which walks move; the others have ended.
         self._active: BoolArray = ~self._later

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from ..relations import Relation
     from .consequences import ComputedColumn, Consequences
     from .exact import ExactSettings, ExactStage
-    from .visited import SurrogateRun, WalkSettings
+    from .history import SurrogateRun
+    from .visited import WalkSettings
     from .walking import Walk
 
 NO_DESIRED = "no training row has the desired decision"
@@ -77,7 +78,8 @@ class Settings:
     ignore_relations: bool | Sequence[str] = False
     memory: float = 256.0
     n_jobs: int | None = None
-    max_direct_rows: int = 5_000  # rows scored per person by changes that are tried directly
+    max_seconds: float | None = None
+    verbose: bool = False
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Settings:
@@ -86,20 +88,30 @@ class Settings:
         return cls(**named | {"search": find_search(parameters["search"])})
 
 
-def search(
-    fitted: Fitted,
-    settings: Settings,
-    constraints: Constraints,
-    factuals: EncodedRows,
-    people: IntArray,
-    callback: Callback,
-    ends: float = math.inf,
-    *,
-    gradual: bool = True,
-    remembered: RememberedScores | None = None,
-    scored: ScoredRows | None = None,
-) -> SearchOutcome:
-    """Steps 2 and 3 of the paper for the factuals at some positions."""
+@dataclass(frozen=True, eq=False)
+class SearchRequest:
+    """One search: with what ``fit`` learned, for the factuals at which positions, until when."""
+
+    fitted: Fitted
+    settings: Settings
+    constraints: Constraints
+    factuals: EncodedRows
+    people: IntArray
+    callback: Callback
+    ends: float = math.inf
+    gradual: bool = True
+    # Of the factuals themselves.
+    scored: ScoredRows | None = None
+    # Of candidates, from other searches for the same people.
+    remembered: RememberedScores | None = None
+    # Rows scored per person by changes that are tried directly.
+    max_direct_rows: int = 5_000
+
+
+def search(request: SearchRequest) -> SearchOutcome:
+    """Steps 2 and 3 of the paper."""
+    fitted, settings, constraints = request.fitted, request.settings, request.constraints
+    factuals, people = request.factuals, request.people
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
     computed = recomputed(fitted, settings, constraints)
@@ -125,12 +137,13 @@ def search(
         ),
         memory=settings.memory,
         n_jobs=settings.n_jobs,
-        callback=callback,
-        ends=ends,
-        gradual=gradual,
+        callback=request.callback,
+        max_direct_rows=request.max_direct_rows,
+        ends=request.ends,
+        gradual=request.gradual,
         consequences=consequences,
-        remembered=remembered,
-        surrogate_run=_surrogate_run(fitted, sampling, len(factuals), scored),
+        remembered=request.remembered,
+        surrogate_run=_surrogate_run(fitted, sampling, len(factuals), request.scored),
     )
     plan = _StagePlan(fitted, settings, sampling, task)
     outcome = run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
@@ -143,7 +156,7 @@ def _surrogate_run(
     """What the surrogate does in this search; None where it has no use."""
     if not sampling.n_targets:
         return None
-    from .visited import start_surrogate
+    from .history import start_surrogate
 
     return start_surrogate(fitted.surrogate, sampling, n_factuals, scored)
 
@@ -251,8 +264,7 @@ class _StagePlan:
             stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
         if stage.uses_surrogate:
             # What few draws and direct changes do not show, a few more seldom do.
-            most = min(settings.max_direct_rows, MAX_LAST_TRIES)
-            yield replace(stage, n_samples=max_samples).with_tries(most)
+            yield replace(stage, n_samples=max_samples).with_tries(MAX_LAST_TRIES)
             return
         yield stage
         yield from stage.with_more_draws(max_samples)
@@ -302,12 +314,8 @@ class _StagePlan:
         n_more = DRAWS_PER_ANSWER * (ranking.n_counterfactuals - 1)
         by_changes = tuple(search.rank_by)[:1] == RANK_BY[:1]
         extra_changes = 0 if by_changes else int(task.factuals.schema.mutable.size)
-        walk = Walk(
-            self._walk_settings(ranking),
-            SelectionSettings("distance", extra_changes, None, ranking, copies_last=False),
-            n_targets=1,
-            backwards=True,
-        )
+        selection = SelectionSettings("distance", extra_changes, None, ranking, copies_last=False)
+        walk = Walk(self._walk_settings(ranking, n_targets=1, backwards=True), selection)
         return replace(stage, ranking=_target_ranking(1 + n_more, ranking), walk=walk)
 
     def _walk(self, ranking: Ranking) -> Walk:
@@ -325,28 +333,27 @@ class _StagePlan:
             count_actions=tuple(search.rank_by) == BY_ACTIONS,
         )
         direct = DirectSettings(
-            self.task.factual_limits,
             partial(frequent_codes, self.fitted.schema, model.codes_),
             max_sparsity=search.max_sparsity,
             stop_at_first=search.max_distance is None and self.task.surrogate_run is None,
-            max_rows=self.settings.max_direct_rows,
         )
-        walk, fewest = self._walk_settings(ranking), search.extra_changes == 0
-        return Walk(walk, selection, search.n_targets, direct, fewest=fewest)
+        walk = self._walk_settings(ranking, n_targets=search.n_targets)
+        return Walk(walk, selection, direct, fewest=search.extra_changes == 0)
 
-    def _walk_settings(self, ranking: Ranking) -> WalkSettings:
+    def _walk_settings(
+        self, ranking: Ranking, *, n_targets: int, backwards: bool = False
+    ) -> WalkSettings:
         from .visited import WalkSettings, units_of
 
         task = self.task
         return WalkSettings(
-            decision=task.decision,
+            task=task,
             filters=tuple(self._row_filters()),
             plausible=next(iter(ranking.checks), None),
             units=units_of(task.constraints, task.consequences),
             extra_changes=self.search.extra_changes,
-            consequences=task.consequences,
-            remembered=task.remembered,
-            surrogate_run=task.surrogate_run if self.search.n_targets else None,
+            n_targets=n_targets,
+            backwards=backwards,
         )
 
     def _exact_settings(self, search: ExactSearch, ranking: Ranking) -> ExactSettings:

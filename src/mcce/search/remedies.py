@@ -22,11 +22,10 @@ from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..postprocess.validation import Answers
-from ..protocols import Callback
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
 from .direct import MAX_ROWS_FEWER
-from .plan import Settings, search
+from .plan import SearchRequest, search
 from .stage import SearchOutcome
 
 # Draws of a short search, and the most constraints that are lifted in turn.
@@ -43,16 +42,9 @@ AnySearch: TypeAlias = Search | ExactSearch
 ShortSearch = Callable[[AnySearch, Constraints, IntArray], Answers]
 
 
-def name_remedies(
-    fitted: Fitted,
-    settings: Settings,
-    constraints: Constraints,
-    factuals: EncodedRows,
-    outcome: SearchOutcome,
-    callback: Callback,
-    ends: float = math.inf,
-) -> SearchOutcome:
+def name_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
     """The outcome with reasons that name what would help."""
+    fitted, settings, constraints = request.fitted, request.settings, request.constraints
     full = settings.search
     assert isinstance(full, Search)
     if outcome.stopped or not fitted.n_desired or full.max_evaluations is not None:
@@ -60,12 +52,13 @@ def name_remedies(
     n_samples = min(N_SAMPLES, settings.n_samples or full.n_samples)
     short = replace(full, n_samples=n_samples, max_samples=n_samples)
     one = replace(settings, n_samples=None, n_counterfactuals=1, diversity=None)
+    brief = replace(request, scored=None, max_direct_rows=MAX_ROWS_FEWER)
     n_evaluated = outcome.n_evaluated
 
     def run(tried: AnySearch, rules: Constraints, people: IntArray) -> Answers:
         nonlocal n_evaluated
-        relaxed = replace(one, search=tried, max_direct_rows=MAX_ROWS_FEWER)
-        short_outcome = search(fitted, relaxed, rules, factuals, people, callback, ends)
+        relaxed = replace(one, search=tried)
+        short_outcome = search(replace(brief, settings=relaxed, constraints=rules, people=people))
         n_evaluated += short_outcome.n_evaluated
         return short_outcome.answers
 
@@ -73,7 +66,7 @@ def name_remedies(
     people = np.array(sorted(reasons), dtype=np.int64)
     if full.min_plausibility > 0 and not full.allow_implausible:
         implausible, helps = _less_plausible(fitted, short, constraints, people, run)
-        misses = _nearest(factuals, misses, implausible)
+        misses = _nearest(request.factuals, misses, implausible)
         people = _add_remedies(reasons, people, helps)
     for relaxation in lift_each(short, constraints, MAX_LIFTED):
         if people.size:

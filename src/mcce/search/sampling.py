@@ -80,7 +80,7 @@ class SamplingStage:
     @property
     def uses_surrogate(self) -> bool:
         """Whether a surrogate predicts which candidates are valid."""
-        return self.walk is not None and self.walk.settings.surrogate_run is not None
+        return self.walk is not None and self.task.surrogate_run is not None
 
     def with_tries(self, max_tries: int) -> SamplingStage:
         """The stage that tries all it can before the search gives up."""
@@ -89,7 +89,6 @@ class SamplingStage:
 
     def run(self, people: IntArray) -> SearchOutcome:
         """Search for people, block by block."""
-        self.task.scores.start_stage()
         run = self.task.surrogate_run
         may_score = np.ones(people.size, dtype=bool) if run is None else run.may_score(people)
         # For whom the predictor is not called any more, only a reason is left to find.
@@ -127,7 +126,7 @@ class SamplingStage:
         if self.walk is not None:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
             if self.walk.direct is not None:
-                n_draws += self.walk.direct.max_rows * self.walk.answers_all
+                n_draws += task.max_direct_rows * self.walk.answers_all
         # With a time limit the first blocks are small, so that it does not pass without answers.
         n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
         n_least = BLOCKS_PER_THREAD * self._n_threads if self.uses_surrogate else 1
@@ -181,13 +180,13 @@ class SamplingStage:
         """Validate and walk: what needs the predictor."""
         task, started = self.task, time.perf_counter()
         groups = np.unique(block.group)
-        run = None if self.walk is None else self.walk.settings.surrogate_run
+        run = task.surrogate_run
         surrogate = None if run is None else run.surrogate
         cache = PredictionCache(
             ranked.candidates,
             task.decision,
             groups,
-            task.scores.recall(),
+            task.scores,
             task.remembered,
             surrogate,
         )
@@ -199,7 +198,7 @@ class SamplingStage:
         if self.final and task.gradual and run is None:
             misses, reasons = explain_misses(validation)
         valid = validation.selection()
-        walked = self._walked(ranked, cache, valid, monitor)
+        walked = self._walked(cache, valid, monitor)
         answers = valid.to_answers(cache) if walked is None else walked.find_answers()
         if self.final and task.gradual and run is not None and not monitor.stopped:
             from .walking import SurrogateBlock, explain_unanswered
@@ -207,7 +206,6 @@ class SamplingStage:
             assert isinstance(walked, SurrogateBlock)
             misses, reasons = explain_unanswered(walked, validation, answers.owner)
         n_evaluated = cache.n_evaluated + (0 if walked is None else walked.visited.n_evaluated)
-        task.scores.store(cache.added, one_group=block.group[0] == block.group[-1])
         monitor.finish(block.people.size, n_evaluated)
         return SearchOutcome(
             answers=answers,
@@ -218,19 +216,15 @@ class SamplingStage:
         )
 
     def _walked(
-        self,
-        ranked: RankedCandidates,
-        cache: PredictionCache,
-        valid: Selection,
-        monitor: BlockMonitor,
+        self, cache: PredictionCache, valid: Selection, monitor: BlockMonitor
     ) -> WalkedBlock | None:
         """The walks to valid candidates; None if these are the answers."""
         if self.walk is None:
             return None
         from .walking import SurrogateBlock, WalkedBlock
 
-        make = WalkedBlock if self.walk.settings.surrogate_run is None else SurrogateBlock
-        return make(self.walk, self.task, monitor, ranked, cache, valid, self.unstable)
+        make = WalkedBlock if self.task.surrogate_run is None else SurrogateBlock
+        return make(self.walk, monitor, cache, valid, self.unstable)
 
 
 def unsettled_reasons(people: IntArray, outcome: SearchOutcome, *, stopped: bool) -> dict[int, str]:

@@ -141,7 +141,7 @@ def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = Non
     may[reached] = visited.good(reached)
     ends = walk.at[walk.arrived & theirs[walk.person]]
     may[ends] |= visited.allowed[ends] & (
-        visited.valid[ends] | (walk.settings.surrogate_run is None)
+        visited.valid[ends] | (walk.settings.task.surrogate_run is None)
     )
     numbers = np.flatnonzero(may)
     return numbers[within_bounds(ranking, visited, numbers)]

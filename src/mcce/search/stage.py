@@ -28,7 +28,7 @@ from ..constraints.limits import FactualLimits
 from ..errors import ConstraintError
 from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.validation import Answers, CachedScores, RememberedScores
+from ..postprocess.validation import Answers, RememberedScores, ScoreMemory
 from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
 from ..runtime.threads import in_caller, is_caller
@@ -36,7 +36,7 @@ from ..tables.schema import EncodedRows
 
 if TYPE_CHECKING:
     from .consequences import ComputedColumn, Consequences
-    from .visited import SurrogateRun
+    from .history import SurrogateRun
 
 # Between two reports of a block that runs in another thread.
 SECONDS_BETWEEN = 0.1
@@ -57,29 +57,6 @@ class Stage(Protocol):
         ...
 
 
-class ScoreMemory:
-    """The predictor's scores of candidates, kept across blocks and stages of one search."""
-
-    def __init__(self) -> None:
-        self._earlier: list[CachedScores] = []
-        self._current: list[CachedScores] = []
-        self._last_block: list[CachedScores] = []
-
-    def start_stage(self) -> None:
-        """Make everything stored so far available to all blocks of a new stage."""
-        self._earlier += self._current
-        self._current, self._last_block = [], []
-
-    def recall(self) -> Sequence[CachedScores]:
-        """Scores that candidates of the next block may have: a group can continue in it."""
-        return (*self._earlier, *self._last_block)
-
-    def store(self, scores: Sequence[CachedScores], *, one_group: bool) -> None:
-        """Keep the scores of a block; ``one_group``: all its people share candidates."""
-        self._last_block = [*(self._last_block if one_group else ()), *scores]
-        self._current += scores
-
-
 @dataclass(frozen=True, eq=False)
 class SearchTask:
     """What all stages of one call of ``explain`` share."""
@@ -92,6 +69,7 @@ class SearchTask:
     memory: float
     n_jobs: int | None
     callback: Callback
+    max_direct_rows: int
     ends: float = math.inf
     gradual: bool = True
     consequences: Consequences | None = None

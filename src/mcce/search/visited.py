@@ -34,14 +34,14 @@ from ..kernels import (
     weigh_errors,
 )
 from ..plausibility.model import KnnDistance
-from ..plausibility.surrogate import Surrogate
 from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
 from ..postprocess.ranking import Ranking
-from ..postprocess.validation import ROWS_PER_CALL, RememberedScores, score_rows
-from ..predictors.decision import Decision, ScoredRows
+from ..postprocess.validation import ROWS_PER_CALL, score_rows
+from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN, Schema
-from .config import Search
 from .consequences import Consequences, GrowingTables
+from .history import SurrogateRun
+from .stage import SearchTask
 
 # Decimals by which scores are compared: further ones may depend on the number of rows in a call.
 DECIMALS = 10
@@ -64,14 +64,13 @@ MAX_LEARNED = 64
 class WalkSettings:
     """What a row must satisfy, and how a walk may go."""
 
-    decision: Decision
+    task: SearchTask
     filters: tuple[RowFilter, ...]
     plausible: IsPlausible | None
     units: BoolArray
     extra_changes: int
-    consequences: Consequences | None = None
-    remembered: RememberedScores | None = None
-    surrogate_run: SurrogateRun | None = None
+    n_targets: int
+    backwards: bool = False
 
 
 def units_of(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
@@ -92,11 +91,12 @@ def influential_units(settings: WalkSettings, schema: Schema) -> BoolArray:
 
     Among many features it looks at few, and the others cannot make a row valid.
     """
-    surrogate = None if settings.surrogate_run is None else settings.surrogate_run.surrogate
+    run, consequences = settings.task.surrogate_run, settings.task.consequences
+    surrogate = None if run is None else run.surrogate
     if surrogate is None or not surrogate.is_good or schema.mutable.size <= MAX_INFLUENTIAL:
         return np.ones(len(settings.units), dtype=bool)
     noticed = np.isin(schema.mutable, surrogate.inputs(MAX_INFLUENTIAL))
-    for column in reversed(() if settings.consequences is None else settings.consequences.columns):
+    for column in reversed(() if consequences is None else consequences.columns):
         noticed[column.actions] |= noticed[column.place]
     return settings.units @ noticed
 
@@ -114,7 +114,7 @@ class VisitedRows:
     }
 
     def __init__(self, settings: WalkSettings, candidates: Candidates) -> None:
-        self.settings, self.candidates = settings, candidates
+        self.settings, self.task, self.candidates = settings, settings.task, candidates
         self.factuals, self.people = candidates.rows, candidates.people
         self.values = GrowingTables(candidates.rows, candidates.tables)
         width = 1 + self.factuals.schema.mutable.size
@@ -134,7 +134,7 @@ class VisitedRows:
     def number_rows(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
         """The number of each row, with what follows from its changes; new rows are added."""
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
-        consequences = self.settings.consequences
+        consequences = self.task.consequences
         if consequences is None:
             return self._number_cells(cells, draw)
         # What follows is computed once for each set of changes.
@@ -168,7 +168,7 @@ class VisitedRows:
     @property
     def recomputed(self) -> list[int]:
         """Places of the mutable features that only follow from others."""
-        return [] if self.settings.consequences is None else self.settings.consequences.places
+        return [] if self.task.consequences is None else self.task.consequences.places
 
     @property
     def lookup(self) -> Lookup:
@@ -185,10 +185,10 @@ class VisitedRows:
 
     def _score(self, numbers: IntArray) -> ScoredRows:
         """The predictor's scores of rows, in calls of bounded size."""
-        settings, parts = self.settings, list[ScoredRows]()
+        task, parts = self.task, list[ScoredRows]()
         for start in range(0, numbers.size, ROWS_PER_CALL):
             rows = self.rows(numbers[start : start + ROWS_PER_CALL])
-            parts.append(score_rows(settings.decision, rows, settings.remembered))
+            parts.append(score_rows(task.decision, rows, task.remembered))
         self.n_evaluated += numbers.size
         score = np.concatenate([part.score for part in parts])
         return ScoredRows(score, np.concatenate([part.valid for part in parts]))
@@ -200,7 +200,7 @@ class VisitedRows:
 
     def desirability(self, numbers: IntArray) -> FloatArray:
         """How good the scores of rows are, larger being better."""
-        return self.settings.decision.desirability(self.score[numbers]).round(DECIMALS)
+        return self.task.decision.desirability(self.score[numbers]).round(DECIMALS)
 
     def check(self, numbers: IntArray) -> None:
         """Check rows against the filters, unless that was done."""
@@ -385,6 +385,9 @@ class PredictedRows(VisitedRows):
         self._response, self._total, self._weight, self._merit = np.empty((4, 0))
         self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
         self._n_learned: IntArray = np.zeros(self.people.size, dtype=np.int64)
+        # Rows of people scored to find better ones, and where nothing was predicted valid.
+        self.n_better, self.n_tried = np.zeros((2, self.people.size), dtype=np.int64)
+        self._was_reset: BoolArray = np.zeros(self.people.size, dtype=bool)
         self._errors = Errors.none()
         self._closed = False
         trained = zip(candidates.tables, candidates.rows.tables, strict=True)
@@ -458,7 +461,9 @@ class PredictedRows(VisitedRows):
         return new
 
     def reset_optimism(self, person: IntArray) -> None:
-        """Predict rows of people that fall short by little as valid again, as at first."""
+        """Predict rows that fall short by little as valid again, once for each person."""
+        person = person[~self._was_reset[person]]
+        self._was_reset[person] = True
         self.n_wrong[person] = 0
         self._predict(np.flatnonzero(self.evaluated & np.isin(self.person, person)))
 
@@ -525,79 +530,4 @@ class PredictedRows(VisitedRows):
         return self.run.may_score(self.people[person])
 
     def _margin(self, response: FloatArray) -> FloatArray:
-        return self.run.surrogate.margin(self.settings.decision, response).round(DECIMALS)
-
-
-class ScoreHistory:
-    """The predictor's scores of rows during one search, for its later stages."""
-
-    def __init__(self, n_scored: IntArray, n_valid: IntArray) -> None:
-        self.n_scored, self.n_valid = n_scored, n_valid
-        self.n_scored_here, self.n_refused = np.zeros_like(n_scored), np.zeros_like(n_scored)
-        self._kept: list[tuple[IntArray, Codes, ScoredRows]] = []
-
-    def count(self, owner: IntArray, valid: BoolArray) -> None:
-        """Count rows that were scored, by the position of their people."""
-        np.add.at(self.n_scored, owner, 1)
-        np.add.at(self.n_valid, owner, valid)
-        np.add.at(self.n_scored_here, owner, 1)
-        np.add.at(self.n_refused, owner, ~valid)
-
-    def relaxed(self) -> ScoreHistory:
-        """The history for stages that allow more rows, of which none was refused yet."""
-        same = ScoreHistory(self.n_scored, self.n_valid)
-        same._kept = self._kept
-        return same
-
-    def store(self, owner: IntArray, codes: Codes, scored: ScoredRows) -> None:
-        """Keep the scores of rows of training values."""
-        self._kept.append((owner, codes, scored))
-
-    def recall(self, people: IntArray) -> tuple[IntArray, Codes, ScoredRows] | None:
-        """Owners, codes and scores of the rows of people, in order; None if there are none."""
-        # Other threads may add to it.
-        kept = self._kept.copy()
-        if not kept:
-            return None
-        owner = np.concatenate([owner for owner, _, _ in kept])
-        here = np.flatnonzero(np.isin(owner, people))
-        codes = np.concatenate([codes for _, codes, _ in kept], axis=1)
-        score = np.concatenate([scored.score for _, _, scored in kept])
-        valid = np.concatenate([scored.valid for _, _, scored in kept])
-        return owner[here], codes[:, here], ScoredRows(score[here], valid[here])
-
-
-@dataclass(frozen=True, eq=False)
-class SurrogateRun:
-    """The surrogate of one search, and the predictor's scores so far."""
-
-    surrogate: Surrogate
-    history: ScoreHistory
-    own: ScoredRows | None = None
-    max_evaluations: int | None = None
-
-    def may_score(self, people: IntArray) -> BoolArray:
-        """Whether the predictor may score another row of people, by position."""
-        most = np.inf if self.max_evaluations is None else self.max_evaluations
-        return self.history.n_scored[people] < most
-
-    def relaxed(self) -> SurrogateRun:
-        """The run for stages that allow more rows."""
-        return replace(self, history=self.history.relaxed())
-
-    def without_scores(self) -> SurrogateRun:
-        """The run without scores; how many rows were scored still counts."""
-        return replace(self, history=ScoreHistory(self.history.n_scored, self.history.n_valid))
-
-
-def start_surrogate(
-    surrogate: Surrogate | None, search: Search, n_factuals: int, own: ScoredRows | None
-) -> SurrogateRun | None:
-    """The surrogate of a search with targets; None has the predictor score every row."""
-    most = search.max_evaluations
-    if most is not None and surrogate is None:
-        surrogate = Surrogate.unlearned()
-    if surrogate is None or not (surrogate.is_good or most is not None):
-        return None
-    n_scored, n_valid = np.zeros((2, n_factuals), dtype=np.int64)
-    return SurrogateRun(surrogate, ScoreHistory(n_scored, n_valid), own, most)
+        return self.run.surrogate.margin(self.task.decision, response).round(DECIMALS)

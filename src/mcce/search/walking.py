@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -38,7 +37,6 @@ from ..kernels import (
 )
 from ..postprocess.diversity import MAX_FINITE_DISTANCE
 from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
-from ..postprocess.ranking import RankedCandidates
 from ..postprocess.validation import (
     Answers,
     LazyValidation,
@@ -47,7 +45,7 @@ from ..postprocess.validation import (
     describe_draws,
 )
 from ..tables.schema import OWN
-from .direct import MAX_CHANGES, DirectSearch, DirectSettings
+from .direct import DirectSearch, DirectSettings
 from .greedy import GreedyWalk
 from .selection import (
     SelectedRows,
@@ -59,10 +57,9 @@ from .selection import (
     undone,
     within_bounds,
 )
-from .stage import BlockMonitor, SearchTask
+from .stage import BlockMonitor
 from .visited import DECIMALS, PredictedRows, WalkSettings
 
-T = TypeVar("T")
 # Rows scored per person because they would be better: in any case, and at most; and by how many
 # typical errors of the surrogate those beyond the first may fall short.
 MIN_BETTER, MAX_BETTER, REACH = 5, 16, 3.0
@@ -82,9 +79,7 @@ class Walk:
 
     settings: WalkSettings
     selection: SelectionSettings
-    n_targets: int
     direct: DirectSettings | None = None
-    backwards: bool = False
     fewest: bool = False
     answers_all: bool = False
     max_tries: int = 0
@@ -96,26 +91,15 @@ class WalkedBlock:
     def __init__(
         self,
         walk: Walk,
-        task: SearchTask,
         monitor: BlockMonitor,
-        ranked: RankedCandidates,
         cache: PredictionCache,
         valid: Selection,
         unstable: ExcludeUnstable,
     ) -> None:
-        self.walk, self.candidates = walk, ranked.candidates
-        self._task, self._monitor, self._cache = task, monitor, cache
-        # By person and rank, so that of equal rows the one of the better target is kept.
-        order = np.lexsort((valid.rank, valid.person))
+        self.walk, self.candidates = walk, cache.candidates
+        self._monitor, self._cache = monitor, cache
         self.greedy_walk = GreedyWalk(
-            walk.settings,
-            cache,
-            valid.person[order],
-            valid.draw[order],
-            unstable=unstable,
-            later=valid.rank[order] > walk.n_targets,
-            whole_block=walk.answers_all,
-            backwards=walk.backwards,
+            walk.settings, cache, valid, unstable, whole_block=walk.answers_all
         )
         self.visited = self.greedy_walk.visited
         self._direct: DirectSearch | None = None
@@ -136,7 +120,7 @@ class WalkedBlock:
             self._go_on()
             if direct is not None and walk.fewest:
                 self._improve(direct, first, several=True)
-            selected = self._settle(lambda person: self._select(select_more, first, person))
+            selected = self._settle(lambda person: self._more(first, person))
         return selected.to_answers(self.candidates, self.visited)
 
     def _settle(self, select: Select) -> SelectedRows:
@@ -145,12 +129,19 @@ class WalkedBlock:
 
     def _first(self, person: IntArray | None) -> SelectedRows:
         """The best row of people, everybody by default."""
-        first = self._select(select_first, person)
+        first = self._select(lambda selection: select_first(selection, self.greedy_walk, person))
         if self._direct is None or not self.walk.fewest:
             return first
         better = self._improve(self._direct, first, several=False)
         kept = first.take(~np.isin(self.visited.person[first.numbers], better))
-        return SelectedRows.concat([kept, self._select(select_first, better)])
+        again = self._select(lambda selection: select_first(selection, self.greedy_walk, better))
+        return SelectedRows.concat([kept, again])
+
+    def _more(self, first: SelectedRows, person: IntArray | None) -> SelectedRows:
+        """All answers of people, the first of each given."""
+        return self._select(
+            lambda selection: select_more(selection, self.greedy_walk, first, person)
+        )
 
     def _go_on(self) -> None:
         """Walk until all walks have ended."""
@@ -167,8 +158,7 @@ class WalkedBlock:
     def _answer_directly(self, direct: DirectSearch) -> None:
         """Try changes directly for people without any answer."""
         left = np.setdiff1d(np.arange(self.candidates.people.size), self._answered())
-        most = np.full(left.size, direct.settings.max_sparsity or MAX_CHANGES)
-        direct.search(left, max_rows=direct.settings.max_rows, most=most, stop=self._stop)
+        direct.search(left, self._stop)
 
     def _answered(self) -> IntArray:
         """Who has a row that may be returned."""
@@ -188,28 +178,22 @@ class WalkedBlock:
         whose = visited.person[first.numbers]
         return direct.improve(whose, fewest, several, self._stop)
 
-    def _select(self, select: Callable[..., T], *given: Any) -> T:
+    def _select(self, select: Callable[[SelectionSettings], SelectedRows]) -> SelectedRows:
         """Select visited rows; once the time is up, without distances to accepted rows."""
         selection = self.walk.selection
         try:
             if not self._monitor.stopped:
-                with self._task.limited():
-                    return select(selection, self.greedy_walk, *given)
+                with self.visited.task.limited():
+                    return select(selection)
         except ExpiredError:
             self._monitor.stop()
-        return select(replace(selection, knn_distance=None), self.greedy_walk, *given)
+        return select(replace(selection, knn_distance=None))
 
 
 class SurrogateBlock(WalkedBlock):
     """The walks of a block of people in a search with a surrogate."""
 
     visited: PredictedRows
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        n_people = self.candidates.people.size
-        self._n_better, self._n_tried = np.zeros((2, n_people), dtype=np.int64)
-        self._was_reset = np.zeros(n_people, dtype=bool)
 
     def _settle(self, select: Select) -> SelectedRows:
         """Select, score, and select again for people with new scores, until nothing is new."""
@@ -240,8 +224,6 @@ class SurrogateBlock(WalkedBlock):
         visited = self.visited
         whose = visited.person[rows.numbers]
         again = np.setdiff1d(whose, whose[~(visited.scored & visited.valid)[rows.numbers]])
-        again = again[~self._was_reset[again]]
-        self._was_reset[again] = True
         visited.reset_optimism(again)
 
     def _to_score(self, rows: SelectedRows, people: IntArray) -> IntArray:
@@ -279,12 +261,12 @@ class SurrogateBlock(WalkedBlock):
         # The others are hardly ever reached, and many of them would be looked at for nothing.
         some = some[(times_seen_before(person[some]) < 20 * MAX_BETTER) | whole[person[some]]]
         near = visited.desirability(some) >= -REACH * visited.error
-        most = np.where(near, MAX_BETTER, MIN_BETTER) - self._n_better[person[some]]
+        most = np.where(near, MAX_BETTER, MIN_BETTER) - visited.n_better[person[some]]
         if self.walk.selection.prefer == "distance":
             # The next ones depend on how close these are.
             most = np.minimum(most, 2)
         some = self._first_good(some, np.where(whole[person[some]], some.size, most))
-        np.add.at(self._n_better, person[some], 1)
+        np.add.at(visited.n_better, person[some], 1)
         return some
 
     def _by_features(self, numbers: IntArray) -> IntArray:
@@ -367,7 +349,7 @@ class SurrogateBlock(WalkedBlock):
         some = np.flatnonzero(visited.evaluated & ~visited.scored & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
         n_rows = np.bincount(person[visited.evaluated], minlength=visited.people.size)
-        n_tried, few = self._n_tried, min(self.walk.max_tries, TRIED_OF_MANY)
+        n_tried, few = visited.n_tried, min(self.walk.max_tries, TRIED_OF_MANY)
         most = np.where(n_rows > self.walk.max_tries, few, self.walk.max_tries)
         left = np.maximum(most - visited.run.history.n_scored_here[visited.people], 0)
         more = np.minimum(np.maximum(n_tried, N_TRIED), left)
@@ -438,7 +420,7 @@ def _describe_scores(block: SurrogateBlock, person: int) -> str:
     if run.max_evaluations is not None and n_scored >= run.max_evaluations:
         counted = f"the {counted} that max_evaluations={run.max_evaluations} allows"
     if not run.history.n_valid[position]:
-        if block.visited.settings.decision.min_margin:
+        if block.visited.task.decision.min_margin:
             return f"the predictor scored {counted}, and no score has the required margin"
         return (
             f"the predictor scored {counted} and refused {'it' if n_scored == 1 else 'all of them'}"
@@ -481,7 +463,7 @@ def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
     visited, numbers = block.visited, _scored(block)
     numbers = numbers[np.isin(visited.cells[numbers, 0], person)]
     whose = visited.cells[numbers, 0]
-    shortfall = visited.settings.decision.shortfall(visited.score[numbers]).round(DECIMALS)
+    shortfall = visited.task.decision.shortfall(visited.score[numbers]).round(DECIMALS)
     order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
     best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
     visited.price(block.walk.selection.ranking, best)
