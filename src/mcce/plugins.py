@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from .errors import ParameterError, missing_extra
+from .errors import MissingExtraError, ParameterError, missing_extra
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,19 @@ class Registry:
             kind: type[Any] = getattr(import_module(module), attribute)
             return kind
         found = _entry_points(self.group).get(name)
+        package = "" if found is None else found.module.partition(".")[0]
         if found is not None:
-            loaded: type[Any] = found.load()
-            return loaded
+            try:
+                loaded: type[Any] = found.load()
+                return loaded
+            except ModuleNotFoundError as error:
+                # Only the metadata of the package are left.
+                if error.name != package:
+                    raise
         if name in self.elsewhere:
             raise missing_extra(self.elsewhere[name], "", repr(name), folder="./lab")
+        if package:
+            raise MissingExtraError(f"{name!r} needs {package}, which is gone. Install it again.")
         raise ParameterError(f"There is no {name!r} among {self.names()!r}.")
 
     def name_of(self, kind: type[Any]) -> str | None:

@@ -55,6 +55,18 @@ def test_without_its_package_a_name_says_what_to_install(monkeypatch, given):
         MCCE(salary, (30, 40), **given).fit(TRAIN)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("copula", r'mcce-lab, .* pip install "./lab"'), ("shallow", "needs gone_package, which")],
+)
+def test_metadata_without_their_package_say_what_to_install(monkeypatch, name, message):
+    point = EntryPoint(name, "gone_package.generators:Shallow", "mcce.generators")
+    monkeypatch.setattr(plugins, "_entry_points", lambda group: {name: point})
+
+    with pytest.raises(MissingExtraError, match=message):
+        MCCE(salary, (30, 40), generator=name).fit(TRAIN)
+
+
 def test_a_name_that_nobody_offers_is_refused(monkeypatch):
     install(monkeypatch)
 
