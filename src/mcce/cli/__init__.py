@@ -1,4 +1,4 @@
-"""The command ``mcce``: fit, explain, report, serve and inspect over files, and a demo.
+"""The command ``mcce``: fit, explain, report, inspect, verify, audit and serve, and a demo.
 
 ``commands`` lists the commands and ``arguments`` declares their options; the module of a command
 does its work. ``inputs`` has what several of them share, ``predictors`` loads black boxes, and

@@ -85,7 +85,8 @@ class DirectSearch:
     def search(self, person: IntArray, stop: Stop) -> None:
         """Score rows of people, and reach the good ones."""
         room = np.full(person.size, self.visited.task.max_direct_rows)
-        most = np.full(person.size, min(self.settings.max_sparsity or MAX_CHANGES, MAX_CHANGES))
+        bound = self.settings.max_sparsity
+        most = np.full(person.size, MAX_CHANGES if bound is None else min(bound, MAX_CHANGES))
         self._search(person, self._values(person), room, most, False, stop)
 
     def improve(self, person: IntArray, fewest: IntArray, several: bool, stop: Stop) -> IntArray:
