@@ -83,16 +83,6 @@ def relaxations(
     people = np.array(sorted(search(request).reasons), np.int64)
     request = replace(request, people=people)
 
-    def with_mutable(position: int, refit: Refit) -> SearchOutcome:
-        freer = refit(position)
-        bound, rows = Constraints.bind(constraints.listed, freer.schema), freer.schema.encode(X)
-        freed = replace(request, fitted=freer, constraints=bound, factuals=rows, remembered=None)
-        relaxed = search(freed)
-        # Only an answer that changes the feature shows that it was in the way.
-        place = int(np.searchsorted(freer.schema.mutable, position))
-        changes_it = relaxed.answers.rows.codes[place] != OWN
-        return replace(relaxed, answers=relaxed.answers.take(changes_it))
-
     tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = []
     for relaxation in lift_each(settings.search, constraints):
         relaxed = replace(settings, search=relaxation.search)
@@ -105,10 +95,22 @@ def relaxations(
     if refit is not None:
         names = fitted.schema.names
         tried += [
-            (str(names[at]), "immutable", partial(with_mutable, at, refit))
+            (str(names[at]), "immutable", partial(_free, request, X, refit, at))
             for at in refit.positions
         ]
     return factuals.adapter.table_to_native(_table(factuals, people, tried, settings.verbose))
+
+
+def _free(request: SearchRequest, X: Any, refit: Refit, position: int) -> SearchOutcome:
+    """The answers that change an immutable column, which shows that it was in the way."""
+    freer = refit(position)
+    bound = Constraints.bind(request.constraints.listed, freer.schema)
+    rows = freer.schema.encode(X)
+    freed = replace(request, fitted=freer, constraints=bound, factuals=rows, remembered=None)
+    outcome = search(freed)
+    place = int(np.searchsorted(freer.schema.mutable, position))
+    changes_it = outcome.answers.rows.codes[place] != OWN
+    return replace(outcome, answers=outcome.answers.take(changes_it))
 
 
 def _table(
