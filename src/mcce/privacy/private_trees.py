@@ -194,12 +194,12 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         return self.get_params() | {"domains": plain_domains(read_domains(self.domains))}
 
     def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
-        """Take what :meth:`to_arrays` gave, checked; raises SavedFileError for anything else.
+        """Take what ``to_arrays`` gave, checked; raises SavedFileError for anything else.
 
         Parameters
         ----------
         arrays
-            What :meth:`to_arrays` gave.
+            What ``to_arrays`` gave.
         schema
             The columns of the training data.
 

@@ -188,7 +188,7 @@ class CLUE(LatentMethod):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
-    NETWORK = ResidualVAE
+    _vae_class = ResidualVAE
     NOTHING: ClassVar[str] = "the decision never changed while the predictor became more certain"
     AFTER_FIT = frozenset({"weight", "desired_weight", "learning_rate", "n_steps"})
     PAPER: ClassVar[Mapping[str, Any]] = {

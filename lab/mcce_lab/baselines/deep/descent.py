@@ -583,14 +583,14 @@ class GradientMethod(PaperPreset, Baseline):
 class LatentMethod(GradientMethod):
     """A method that moves people along gradients in the code of an auto-encoder."""
 
-    NETWORK: ClassVar[Any]
+    _vae_class: ClassVar[Any]
     learning_rate: float
     n_steps: int
     random_state: int
 
     def _train(self, space: Space, training: Training) -> None:
         points = space.encode(training.rows)
-        self.vae_ = self.NETWORK.fit(space, points, self._settings(), self.random_state)
+        self.vae_ = self._vae_class.fit(space, points, self._settings(), self.random_state)
 
     def _find(self, block: Block) -> Best:
         start = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)

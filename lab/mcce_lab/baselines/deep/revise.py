@@ -64,7 +64,7 @@ class REViSE(LatentMethod):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
-    NETWORK = ConditionalVAE
+    _vae_class = ConditionalVAE
     NOTHING: ClassVar[str] = "no step of the search in the latent space was valid"
     AFTER_FIT = frozenset({"weight", "learning_rate", "n_steps", "patience"})
     PAPER: ClassVar[Mapping[str, Any]] = {
