@@ -792,6 +792,7 @@ print(len(baselines.NearestUnlike(Half(), (0.5, 1.0)).fit(frame).explain(frame.h
 """
 
 
+@pytest.mark.slow
 def test_without_torch_the_package_works_and_errors_name_the_extra():
     command = [sys.executable, "-c", WITHOUT_TORCH]
 

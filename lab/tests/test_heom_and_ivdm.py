@@ -15,7 +15,7 @@ from mcce import L1, MCCE, ParameterError, load
 from mcce.cli import main
 from mcce.testing import check_distance
 from mcce_lab.distances import HEOM, IVDM
-from searches import assert_same, bounded, explain
+from searches import assert_same, bounded, explain, slow
 
 
 class BinOracle(Oracle):
@@ -122,7 +122,7 @@ def test_it_keeps_the_promises_of_the_protocol(name):
     check_distance(EVERY[name][0](missing="ignore"))
 
 
-@pytest.mark.parametrize("search", ["paper", "near"])
+@pytest.mark.parametrize("search", ["paper", *slow("near")])
 @pytest.mark.parametrize("name", EVERY)
 def test_answers_are_measured_bounded_and_nobodys_depends_on_others(name, search):
     train, people = bank(300, seed=1), bank(40, seed=2)

@@ -88,6 +88,7 @@ def test_the_answers_of_a_method_can_be_judged(judged):
     np.testing.assert_allclose(scores, judged(result.frame.reset_index(drop=True)))
 
 
+@pytest.mark.slow
 def test_a_seed_decides_about_everything(evaluator):
     real, people = rows(80, 1), rows(20, 2)
 

@@ -102,6 +102,7 @@ def test_help_imports_no_large_library():
     assert python(program).returncode == 0
 
 
+@pytest.mark.slow
 def test_without_typer_one_line_says_what_to_install():
     ended = python("sys.modules['typer'] = None; sys.exit(main([]))")
 

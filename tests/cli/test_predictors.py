@@ -52,6 +52,7 @@ def test_a_pickle_is_loaded_only_if_it_is_trusted(here, capsys):
         assert "runs the code in it" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_skops_file_needs_trust_for_types_it_does_not_know(numbers, capsys):
     io = pytest.importorskip("skops.io")
     from sklearn.preprocessing import FunctionTransformer

@@ -52,6 +52,7 @@ def test_everybody_of_the_file_is_in_the_report(report, explain, capsys):
     assert "Report: report.html" in said
 
 
+@pytest.mark.slow
 def test_a_person_and_the_run_can_be_replayed_by_the_printed_commands(report, capsys):
     pd.read_csv("people.csv").head(12).to_csv("few.csv", index=False)
     options = ["--n-counterfactuals", "2", "--title", 'It\'s a "bank"']

@@ -49,6 +49,7 @@ def assert_same(share):
     return compare
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_answers_of_one_process(share, here, assert_same):
     # Whatever a module of the folder reads is found by workers, too.
     (here / "weights.txt").write_text("1.5")

@@ -160,6 +160,7 @@ class Relabelling(Neighbour):
         return replace(result, frame=result.frame.set_axis(index))
 
 
+@pytest.mark.slow
 def test_a_broken_promise_is_named():
     for explainer, message in [
         (FitElsewhere, "fit returns the explainer itself"),

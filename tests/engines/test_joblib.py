@@ -90,6 +90,7 @@ def test_workers_that_die_change_nothing(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_blocks():
     rows = people(12)
     expected = one_call("paper", rows)

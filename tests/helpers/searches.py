@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pandas as pd
+import pytest
 from hypothesis import settings
 
 from mcce import MCCE, Counterfactuals, ExactSearch, McceWarning, Search
@@ -16,6 +17,11 @@ from mcce import MCCE, Counterfactuals, ExactSearch, McceWarning, Search
 def examples(share: float) -> settings:
     """A share of the examples that the profile says, for properties that cost more."""
     return settings(max_examples=max(1, int(share * settings().max_examples)))
+
+
+def slow(*values: Any) -> list[Any]:
+    """Parameters that `make test` leaves to `make test-slow`."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 def bounded(search: Any = "paper", **changes: Any) -> Search | ExactSearch:

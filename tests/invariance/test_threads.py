@@ -20,6 +20,7 @@ from sklearn.base import clone
 import mcce
 from bank import bank, score
 from mcce import MCCE, PredictorError
+from searches import slow
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 # Seconds for what must happen soon, on however busy a machine.
@@ -45,7 +46,7 @@ def answers(result):
     return repr((cells, result.owner.tolist(), result.measures.to_numpy().tolist(), people))
 
 
-@pytest.mark.parametrize("search", ["paper", "balanced", "exact"])
+@pytest.mark.parametrize("search", ["balanced", *slow("paper", "exact")])
 def test_threads_that_explain_copy_and_save_during_refits_get_answers_of_one_fit(
     search, tables, tmp_path
 ):
@@ -240,6 +241,7 @@ def test_an_interrupt_from_outside_code_leaves_the_explainer_as_it_was(where, ta
     assert answers(model.explain(people)) == expected
 
 
+@pytest.mark.slow
 def test_a_spawned_process_gives_the_same_answers(tables):
     first, _, people = tables
     model = explainer(n_jobs=2).fit(first)
@@ -301,6 +303,7 @@ sys.exit(max(codes))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.skipif(
     "libasan" in os.environ.get("LD_PRELOAD", ""),

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from brute_force import same
 from mcce import MCCE, Interval
 from mcce import constraints as c
-from searches import explain
+from searches import examples, explain
 from tables import cases
 
 DESIRED = Interval(0.45, np.inf, closed="left")
@@ -65,7 +65,7 @@ def positions(result, ranges):
     return found
 
 
-@settings(max_examples=20)
+@examples(0.4)
 @given(explained())
 def test_ranges_are_those_of_trying_every_value(work):
     case, explainer, result = work
@@ -95,7 +95,7 @@ def test_ranges_are_those_of_trying_every_value(work):
         assert row["n_training"] == inside.sum()
 
 
-@settings(max_examples=12)
+@examples(0.3)
 @given(explained())
 def test_boxes_are_inside_their_ranges_and_keep_their_label(work):
     case, explainer, result = work
@@ -126,7 +126,7 @@ def only(result, places):
     return replace(result, frame=result.frame.iloc[places], owner=result.owner[places])
 
 
-@settings(max_examples=12)
+@examples(0.3)
 @given(explained(max_rows=40), st.integers(0, 2**32 - 1))
 def test_batch_and_order_change_nothing(work, seed):
     _, explainer, result = work
@@ -141,7 +141,7 @@ def test_batch_and_order_change_nothing(work, seed):
     pd.testing.assert_frame_equal(some, expected, check_exact=True)
 
 
-@settings(max_examples=6)
+@examples(0.2)
 @given(st.integers(0, 2**16))
 def test_few_rows_are_scored_and_every_end_of_a_long_range_holds(seed):
     chance, scored = np.random.default_rng(seed), []

@@ -261,6 +261,7 @@ def make_old(folder, state=None):
     return folder
 
 
+@pytest.mark.slow
 def test_uploads_go_after_their_time_but_not_while_they_wait(gate, tmp_path):
     settings = ServiceSettings(folder=tmp_path, limits=ServiceLimits(kept_seconds=0.5))
     with running(create_app(fitted(gate), settings)) as client:

@@ -465,6 +465,7 @@ def test_letters_tell_ranges_and_never_the_exact_number(by_age):
     assert not exact.str.contains(r"at least|\d to ", regex=True).any()
 
 
+@pytest.mark.slow
 def test_a_report_shows_the_anonymous_answer_and_its_crowd(by_age, tmp_path):
     pytest.importorskip("jinja2")
     explainer, result = by_age

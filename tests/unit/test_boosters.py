@@ -31,6 +31,7 @@ BOOSTERS = {
 }
 
 
+@pytest.mark.slow
 def test_a_library_is_loaded_neither_by_the_import_nor_by_another_predictor():
     code = (
         "import sys, pandas as pd, mcce\n"

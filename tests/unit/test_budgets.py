@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bank import bank, score
 from mcce import MCCE, McceWarning, ParameterError, Search
 from mcce import constraints as c
 from mcce.protocols import Capabilities
-from searches import altered, assert_same, bounded, explain
+from searches import altered, assert_same, bounded, examples, explain, slow
 
 LED = ["sparse", "balanced", "plausible", "near"]
 STOPPED = "stopped before an answer was found"
@@ -75,7 +75,7 @@ RULES = {
 }
 
 
-@settings(max_examples=8)
+@examples(0.2)
 @given(
     most=st.integers(1, 20),
     name=st.sampled_from(LED),
@@ -150,6 +150,7 @@ def test_a_reason_names_what_was_used_up():
     assert result.missing["reason"].str.startswith(said).all()
 
 
+@pytest.mark.slow
 def test_a_reason_says_of_a_margin_that_no_score_has_it():
     search = Search.preset("sparse", margin=0.9, max_samples=200)
 
@@ -300,7 +301,7 @@ def test_people_without_an_answer_are_warned_about():
         explainer.explain(asking(30))
 
 
-@pytest.mark.parametrize("search", ["paper", *LED, "fast", "exact"])
+@pytest.mark.parametrize("search", ["paper", "sparse", "exact", *slow(*LED[1:], "fast")])
 def test_no_row_of_somebody_who_is_answered_is_scored_twice(search):
     scored = []
 

@@ -97,6 +97,7 @@ CONDITIONS = {
 }
 
 
+@pytest.mark.slow
 def test_a_condition_holds_for_the_rows_that_meet_it():
     found = {text: holds(text) for text in CONDITIONS}
 

@@ -15,7 +15,7 @@ from mcce import MCCE, McceWarning, ParameterError, Search
 from mcce import constraints as c
 from mcce.protocols import Capabilities, Draws
 from planted_relations import deviations, services
-from searches import altered, bounded, explain, own_rows
+from searches import altered, bounded, explain, own_rows, slow
 
 BEYOND = ["sparse", "balanced", "near", "plausible", "fast"]
 TOTAL = c.derived("total", "months * price")
@@ -145,6 +145,7 @@ def test_a_computed_value_stays_in_the_training_range():
     assert result.frame["total"].max() <= train["total"].max()
 
 
+@pytest.mark.slow
 def test_an_immutable_total_rules_out_the_action_and_the_reason_says_so():
     by_price = lambda frame: -frame["price"].to_numpy()
     explainer = MCCE(by_price, (-40, 0), search="near", immutable=["total", "months"])
@@ -354,7 +355,7 @@ def test_an_answer_keeps_a_broken_row_or_follows_the_table(search):
 
 
 @pytest.mark.filterwarnings("ignore::mcce.McceWarning")
-@pytest.mark.parametrize("how", ["immutable", "frozen", "limited"])
+@pytest.mark.parametrize("how", ["immutable", *slow("frozen", "limited")])
 def test_no_answer_takes_an_action_whose_consequence_is_not_allowed(how):
     rules = {"frozen": [c.frozen("name")], "limited": [c.levels("name", ["small", "middle"])]}
     fixed = ["age", "name"] if how == "immutable" else ["age"]

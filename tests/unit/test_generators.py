@@ -292,7 +292,7 @@ def test_what_is_considered_depends_on_neither_order_nor_threads():
         (32, "balanced", "trees", None),
         (33, "balanced", "trees", 16),
         (33, "paper", "trees", None),
-        (33, "balanced", TreeChain(), None),
+        pytest.param(33, "balanced", TreeChain(), None, marks=pytest.mark.slow),
         (33, "paper", TreeChain(max_inputs=3), 3),
     ],
     ids=["narrow", "wide", "paper", "object", "given"],

@@ -34,6 +34,7 @@ from saved_files import (
     with_checksums,
     zip_of,
 )
+from searches import slow
 
 N_TRAIN = 400
 
@@ -532,7 +533,7 @@ def document(whole):
     return read_document(whole)
 
 
-@pytest.mark.parametrize("table", ["trees", "support", "learned", "others"])
+@pytest.mark.parametrize("table", ["trees", "support", *slow("learned", "others")])
 def test_what_no_explainer_can_have_learned_is_refused(document, load, table):
     changes = {"trees": TREES, "support": SUPPORT, "learned": LEARNED, "others": OTHERS}[table]
 

@@ -72,6 +72,7 @@ def test_the_command_line_answers_simple_questions_without_loading_a_library():
     assert strangers(packages_loaded_by(questions, "import typer, typer.main")) == set()
 
 
+@pytest.mark.slow
 def test_explaining_loads_the_required_libraries_and_no_optional_one():
     assert strangers(packages_loaded_by(EXPLAIN, REQUIRED)) == set()
 

@@ -19,6 +19,7 @@ from mcce.datasets import load_german_credit
 from mcce.errors import LabelsError, WriteError
 from mcce.report import Labels, write_letters, write_report
 from report_pages import Page
+from searches import slow
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -226,7 +227,7 @@ def write_with(text, path):
     return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", ["markup", *slow("templates", "unprintable")])
 def test_hostile_text_does_no_harm_in_any_place(kind, tmp_path):
     nasty = HOSTILE[kind]
 
@@ -326,6 +327,7 @@ def test_groups_are_chosen_or_named(explainer, tmp_path):
     assert "age: cost by group" not in texts["named"]
 
 
+@pytest.mark.slow
 def test_frames_of_other_kinds_and_labels_that_repeat(explainer, tmp_path):
     pl = pytest.importorskip("polars")
     same = TRAIN.iloc[[0, 3]].set_axis([1, 1])

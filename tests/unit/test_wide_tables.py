@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE, NotFittedError
-from searches import altered, assert_same, bounded, explain
+from searches import altered, assert_same, bounded, explain, slow
 
 P, IMMUTABLE = 60, ["x03", "x17"]
 
@@ -51,7 +51,7 @@ def fitted(search):
     return explainer.fit(train())
 
 
-@pytest.mark.parametrize("search", ["sparse", "balanced", "fast", "paper"])
+@pytest.mark.parametrize("search", ["balanced", *slow("sparse", "fast", "paper")])
 def test_every_search_answers(search):
     result = explain(fitted(search), people())
 
@@ -63,6 +63,7 @@ def test_every_search_answers(search):
         assert result.measures["sparsity"].mean() <= 2.5
 
 
+@pytest.mark.slow
 def test_neither_the_order_of_rows_nor_company_nor_threads_change_the_answers():
     expected = explain(fitted("balanced"), people())
 
