@@ -44,6 +44,7 @@ from .config import (
     find_search,
     weighted,
 )
+from .reasons import NO_DESIRED
 from .sampling import SamplingStage
 from .stage import SearchOutcome, SearchTask, run_search
 
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from .visited import WalkSettings
     from .walking import Walk
 
-NO_DESIRED = "no training row has the desired decision"
 # Draws from which changes are undone, per answer above one: some end in the same row.
 DRAWS_PER_ANSWER = 4
 # Up to this many times the first draws, targets may exceed the bounds on changes and distance: a
@@ -116,8 +116,8 @@ def search(request: SearchRequest) -> SearchOutcome:
     check_ignored(fitted, settings.ignore_relations)
     computed = recomputed(fitted, settings, constraints)
     if fitted.n_desired == 0:
-        outcome = SearchOutcome.empty(factuals, people, NO_DESIRED)
-        return replace(outcome, computed=computed)
+        reasons = dict.fromkeys(people.tolist(), NO_DESIRED)
+        return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
     sampling = _sampling_search(settings)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
     by_rule = isinstance(settings.search, Search)
@@ -262,10 +262,11 @@ class _StagePlan:
             walk = replace(walk, max_tries=MAX_TRIES)
             yield replace(last, walk=replace(walk, answers_all=True))
             stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
-        if stage.uses_surrogate:
-            # What few draws and direct changes do not show, a few more seldom do.
-            yield replace(stage, n_samples=max_samples).with_tries(MAX_LAST_TRIES)
-            return
+            if stage.uses_surrogate:
+                # What few draws and direct changes do not show, a few more seldom do.
+                walk = replace(walk, answers_all=True, max_tries=MAX_LAST_TRIES)
+                yield replace(stage, n_samples=max_samples, walk=walk)
+                return
         yield stage
         yield from stage.with_more_draws(max_samples)
 
