@@ -20,7 +20,6 @@ from ..fitted import Fitted, plausibility_model
 from ..kernels import IntArray
 from ..model import require
 from ..postprocess.filters import (
-    CandidateFilter,
     ExcludeTrainingRows,
     IsPlausible,
     KeepsRelation,
@@ -44,7 +43,7 @@ from .config import (
     find_search,
     weighted,
 )
-from .reasons import NO_DESIRED
+from .reasons import NO_DESIRED, limit_of
 from .sampling import SamplingStage
 from .stage import SearchOutcome, SearchTask, run_search
 
@@ -400,12 +399,8 @@ def _target_ranking(n_targets: int, ranking: Ranking) -> Ranking:
 
 def _unbounded(targets: Ranking) -> Ranking:
     """Targets with any number of changes; a walk to them may make fewer."""
-    filters = tuple(keep for keep in targets.filters if not _bounds_changes(keep))
-    return replace(targets, filters=filters, max_sparsity=None, max_distance=None)
-
-
-def _bounds_changes(keep: CandidateFilter) -> bool:
-    return isinstance(keep, ObeysConstraint) and isinstance(keep.constraint, MaxChanges)
+    kept = [keep for keep in targets.filters if limit_of(keep).kind != "too_many_changes"]
+    return replace(targets, filters=tuple(kept), max_sparsity=None, max_distance=None)
 
 
 def row_filters(

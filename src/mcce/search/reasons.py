@@ -6,7 +6,7 @@ an answer says best what stood in the way, so its kind becomes that of the reaso
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -77,7 +77,7 @@ class CountedDraws(NamedTuple):
 
 def count_draws(
     ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
-) -> list[CountedDraws]:
+) -> Iterator[CountedDraws]:
     """What became of people's candidates."""
     ranking, draw = ranked.ranking, listing.draw.astype(np.int64)
     excluded = {
@@ -92,14 +92,11 @@ def count_draws(
     allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
     for out in excluded.values():
         allowed &= ~out
-    counted = []
     for row, n_valid in enumerate(valid.sum(axis=1)):
         n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
         text = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
         counts = {limit: int((out[row] & valid[row]).sum()) for limit, out in excluded.items()}
-        named = {limit: count for limit, count in counts.items() if count}
-        counted.append(CountedDraws(text, int(n_valid), named))
-    return counted
+        yield CountedDraws(text, int(n_valid), {limit: n for limit, n in counts.items() if n})
 
 
 def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, Reason]]:
@@ -119,11 +116,10 @@ def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, Reaso
 
 def draws_reason(draws: CountedDraws) -> Reason:
     """Why nothing that was drawn is an answer."""
-    drawn, n_valid, excluded = draws
-    if not n_valid:
-        return Reason("refused", f"no valid candidate among {drawn}")
-    text = f"all {n_valid} valid candidates among {drawn} are excluded by {draws.exclusions}"
-    return Reason(_kind(excluded), text)
+    if not draws.n_valid:
+        return Reason("refused", f"no valid candidate among {draws.text}")
+    text = f"all {draws.n_valid} valid candidates among {draws.text} are excluded by "
+    return Reason(_kind(draws.excluded), text + draws.exclusions)
 
 
 def scores_reason(
