@@ -42,7 +42,7 @@ ReasonKind: TypeAlias = Literal[
 
 
 class Reason(NamedTuple):
-    """Why somebody has no answer: in short, by which letters choose a sentence, and in words."""
+    """Why somebody has no answer; letters choose their sentence by the kind."""
 
     kind: ReasonKind
     text: str

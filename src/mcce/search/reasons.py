@@ -63,7 +63,7 @@ def beyond_bounds(
 
 
 class CountedDraws(NamedTuple):
-    """A person's draws in words; the valid ones, and how many of these each limit excludes."""
+    """How many draws a person has, in words; the valid ones, and what excludes how many of them."""
 
     text: str
     n_valid: int
