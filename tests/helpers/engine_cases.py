@@ -142,6 +142,7 @@ def one_call(search: str, rows: pd.DataFrame) -> pd.DataFrame:
             "rank": [*result.frame.index.get_level_values("rank"), *[None] * without.size],
             "status": people["status"].to_numpy()[whose],
             "reason": people["reason"].to_numpy()[whose],
+            "reason_kind": people["reason_kind"].to_numpy()[whose],
             "score_before": people["score"].to_numpy()[whose],
         }
     )

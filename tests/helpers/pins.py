@@ -193,7 +193,8 @@ def _columns(
     """The rows of a table by the words of the files; columns that it has."""
     # Nothing is recomputed in what is pinned, so actions are changes.
     assert "n_actions" not in table or (table["n_actions"] == table["sparsity"]).all()
-    unknown = set(table.columns) - set(names.values()) - {"reason", "factual", "n_actions"}
+    others = {"reason", "reason_kind", "factual", "n_actions"}
+    unknown = set(table.columns) - set(names.values()) - others
     assert not unknown, f"columns that nothing pins: {unknown}"
     here = {k: list(table[v]) for k, v in names.items() if v in table and k not in without}
     return [{k: plain(v[row]) for k, v in here.items()} for row in range(len(table))]

@@ -45,6 +45,7 @@ def test_answers_are_measured_and_everybody_is_accounted_for():
 
     assert result.people["status"].tolist() == ["answered", "no answer", "already desired"]
     assert result.people["reason"].tolist() == ["", "too hard", ""]
+    assert result.people["reason_kind"].tolist() == ["", "unknown", ""]
     assert result.people["n_counterfactuals"].tolist() == [1, 0, 0]
     assert result.frame.index.tolist() == [("x", 1)]
     measured = result.measures.iloc[0].to_dict()

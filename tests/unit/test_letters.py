@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from mcce import (
     Search,
     constraints,
 )
+from mcce.counterfactuals import ReasonKind
 from mcce.datasets import load_german_credit
 from mcce.report import Labels, Letters, languages, write_letters
 
@@ -384,13 +386,14 @@ def test_letters_with_ranges_hold_the_table_of_ranges(explained):
 
 GRID = {"a": np.repeat(np.arange(21), 21), "b": np.tile(np.arange(21), 21)}
 WHY = {
-    "nobody": {"search": "paper", "desired": Interval(99, np.inf)},
+    "no_desired": {"search": "paper", "desired": Interval(99, np.inf)},
     "proven": {"search": ExactSearch(max_sparsity=1)},
-    "too_many": {"search": Search.preset("sparse", max_sparsity=1, min_plausibility=0)},
+    "too_many_changes": {"search": Search.preset("sparse", max_sparsity=1, min_plausibility=0)},
     "too_far": {"search": Search.preset("paper", max_distance=0.01)},
+    "unknown": {"search": Search.preset("sparse", margin=20.0, min_plausibility=0)},
     "ruled_out": {"constraints": [constraints.relation("small", "a + b < 15")]},
-    "declined": {"search": "paper", "n_samples": 1, "desired": Interval(40, np.inf)},
-    "unfinished": {"search": "sparse", "desired": Interval(40, np.inf)},
+    "refused": {"search": "paper", "n_samples": 1, "desired": Interval(40, np.inf)},
+    "stopped": {"search": "sparse", "desired": Interval(40, np.inf)},
 }
 
 
@@ -401,16 +404,23 @@ def test_the_letter_says_what_stood_in_the_way(kind):
 
     settings = {"search": "sparse", "n_samples": 50, "desired": Interval(30, np.inf), **WHY[kind]}
     explainer = MCCE(total, random_state=0, **settings).fit(pd.DataFrame(GRID))
-    stop = (lambda progress: True) if kind == "unfinished" else None
+    stop = (lambda progress: True) if kind == "stopped" else None
 
     result = explainer.explain(pd.DataFrame({"a": [3], "b": [3]}), callback=stop)
 
-    assert result.people["status"].tolist() == ["no answer"]
+    assert result.people[["status", "reason_kind"]].to_numpy().tolist() == [["no answer", kind]]
     for language in languages():
         labels = Labels.make({"language": language})
         (text,) = write_letters(explainer, result, labels).people["text"]
         said = labels.language.messages[f"nothing.{kind}"]
         assert text.endswith(said), result.people["reason"].iloc[0]
+
+
+def test_every_language_has_a_sentence_for_every_kind_of_reason():
+    for language in languages():
+        messages = Labels.make({"language": language}).language.messages
+
+        assert {f"nothing.{kind}" for kind in get_args(ReasonKind)} <= messages.keys()
 
 
 HOSTILE = {

@@ -144,6 +144,29 @@ def test_a_reason_names_the_bound_whose_lifting_gives_an_answer():
     assert result.people["reason"].str.endswith("; lifting max_sparsity=1 gives one").all()
 
 
+LOW = c.relation("lifting max_distance=1; excluded by max_changes 2", "a + b < 6")
+# What excludes valid rows, and the kind of the reason.
+EXCLUDED = {
+    "changes": ({"max_sparsity": 1}, [], "too_many_changes"),
+    "distance": ({"max_distance": 0.1}, [], "too_far"),
+    "both": ({"max_sparsity": 1, "max_distance": 0.1}, [], "too_many_changes"),
+    "counted": ({}, [LOW, c.max_changes(1)], "too_many_changes"),
+    "relation": ({}, [LOW], "ruled_out"),
+}
+
+
+@pytest.mark.parametrize("case", EXCLUDED)
+def test_the_kind_of_a_reason_is_that_of_the_limit_and_no_matter_of_names(case):
+    train = pd.DataFrame({"a": np.tile(np.arange(5), 20), "b": np.repeat(np.arange(5), 20)})
+    bounds, rules, kind = EXCLUDED[case]
+    search = Search.preset("paper", **bounds)
+    model = MCCE(lambda f: f["a"] + f["b"], (8, 9), search=search, random_state=0).fit(train)
+
+    result = explain(model, train.head(1), constraints=rules)
+
+    assert result.missing["reason_kind"].tolist() == [kind], result.missing["reason"].item()
+
+
 # ---------------------------------------------------------------------------------------------
 # Predictors that do not keep their word.
 

@@ -183,6 +183,7 @@ def test_implausible_answers_come_only_if_they_are_allowed_and_are_marked(name):
     assert "plausible" not in without.measures
     missing = without.people[~answered]
     assert missing["reason"].str.contains("min_plausibility|allow_implausible").all()
+    assert (missing["reason_kind"] == "implausible").all()
     assert (points(without.nearest_misses) == 1).all()
 
 

@@ -120,7 +120,7 @@ def _table(
     verbose: bool,
 ) -> pd.DataFrame:
     """The outcomes of all searches, by person, the most helpful first."""
-    nobody = SearchOutcome.empty(factuals, people[:0], "")
+    nobody = SearchOutcome.merge(factuals, [])
     parts = [_rows(factuals, people[:0], nobody).assign(lifted="", kind="")]
     bar = ProgressBar(len(tried), "relax", verbose)
     for n_done, (lifted, kind, run) in enumerate(tried if people.size else (), 1):

@@ -1,7 +1,7 @@
 """The result of an explanation, and how any method makes one."""
 
 from .anonymous import AnonymousAnswers, FrameT
-from .people import ALREADY, ANSWERED, UNANSWERED, ResultRows
+from .people import ALREADY, ANSWERED, UNANSWERED, Reason, ReasonKind, ResultRows
 from .result import (
     Counterfactuals,
     consequences_of,
@@ -20,6 +20,8 @@ __all__ = [
     "AnonymousAnswers",
     "Counterfactuals",
     "FrameT",
+    "Reason",
+    "ReasonKind",
     "ResultRows",
     "consequences_of",
     "make_counterfactuals",

@@ -13,7 +13,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,24 @@ from ..tables.schema import EncodedRows, changed_cells, check_same_order, gower_
 
 Record = dict[str, Any]
 ANSWERED, ALREADY, UNANSWERED = "answered", "already desired", "no answer"
+ReasonKind: TypeAlias = Literal[
+    "stopped",
+    "no_desired",
+    "proven",
+    "refused",
+    "implausible",
+    "too_many_changes",
+    "too_far",
+    "ruled_out",
+    "unknown",
+]
+
+
+class Reason(NamedTuple):
+    """Why somebody has no answer; letters choose their sentence by the kind."""
+
+    kind: ReasonKind
+    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +155,15 @@ def make_people(
     scored: ScoredRows,
     answers: ResultRows,
     misses: ResultRows,
-    reasons: Mapping[int, str],
+    reasons: Mapping[int, Reason],
 ) -> pd.DataFrame:
     """The table ``people`` of a result; see :class:`~mcce.Counterfactuals`."""
     n_factuals = len(rows)
     n_found = np.bincount(answers.owner, minlength=n_factuals)
     status = np.array([UNANSWERED, ANSWERED, ALREADY], dtype=object)
-    reason = np.full(n_factuals, "", dtype=object)
-    reason[list(reasons)] = list(reasons.values())
+    reason, reason_kind = np.full((2, n_factuals), "", dtype=object)
+    for person, why in reasons.items():
+        reason[person], reason_kind[person] = why.text, why.kind
     nearest = {name: np.full(n_factuals, np.nan) for name in ("score", "sparsity", "gower")}
     for name, values in nearest.items():
         values[misses.owner] = misses.measures[name]
@@ -152,6 +171,7 @@ def make_people(
         {
             "status": _strings(status[np.where(scored.valid, 2, n_found > 0)]),
             "reason": _strings(reason),
+            "reason_kind": _strings(reason_kind),
             "score": scored.score,
             "n_counterfactuals": n_found,
             "unseen_immutable": _strings(_unseen_immutable(rows)),

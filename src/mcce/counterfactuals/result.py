@@ -28,6 +28,7 @@ from .people import (
     ALREADY,
     ANSWERED,
     UNANSWERED,
+    Reason,
     ResultRows,
     list_changes,
     make_people,
@@ -72,9 +73,10 @@ class Counterfactuals(Generic[FrameT]):
         Position in ``factuals`` of the person each row belongs to.
     people
         One row per person: ``status`` ("answered", "already desired" or "no answer"), ``reason``
-        if there is none, own ``score``, ``n_counterfactuals``, ``unseen_immutable`` (immutable
-        features with a value that training never held), and score, sparsity and gower of the
-        nearest miss.
+        and ``reason_kind`` if there is none, own ``score``, ``n_counterfactuals``,
+        ``unseen_immutable`` (immutable features with a value that training never held), and score,
+        sparsity and gower of the nearest miss. A ``reason_kind`` is "stopped", "no_desired",
+        "proven", "refused", "implausible", "too_many_changes", "too_far", "ruled_out" or "unknown".
     nearest_misses
         For each person without an answer, the candidate that came nearest; index factual. Nobody
         has one if no training row has the desired decision or the search was stopped: then no
@@ -161,7 +163,7 @@ class Counterfactuals(Generic[FrameT]):
             Position in ``factuals`` of the person each row of ``frame`` belongs to; the rows of a
             person stand best first. None: one row per person, in the same order.
         reasons
-            Why people have no answer, by position in ``factuals``.
+            Why people have no answer, by position in ``factuals``. Their kind is "unknown".
         n_evaluated
             Rows that the method had scored by the predictor.
         timings
@@ -205,13 +207,13 @@ class Counterfactuals(Generic[FrameT]):
         answers = read_answers(frame, rows, decision, owner)
         answers = answers.take(~scored.valid[answers.owner])
         without = np.setdiff1d(np.flatnonzero(~scored.valid), answers.owner).tolist()
-        given = {int(person): why for person, why in (reasons or {}).items()}
+        given = reasons or {}
         return make_counterfactuals(
             rows,
             scored,
             answers,
             answers.take(np.empty(0, dtype=np.int64)),
-            {person: given.get(person, NO_REASON) for person in without},
+            {person: Reason("unknown", given.get(person, NO_REASON)) for person in without},
             n_evaluated=n_evaluated,
             timings=timings or {},
         )
@@ -402,7 +404,7 @@ def make_counterfactuals(
     scored: ScoredRows,
     answers: ResultRows,
     misses: ResultRows,
-    reasons: Mapping[int, str],
+    reasons: Mapping[int, Reason],
     *,
     n_evaluated: int = 0,
     n_unstable: int = 0,

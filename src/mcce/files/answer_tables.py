@@ -31,9 +31,10 @@ from .people_reader import People, PeopleReader
 from .sources import GROUP_ROWS, ArrowSource, Format, rebatch
 
 FIRST = {"factual": "Int64"}
-BEFORE = {"rank": "Int64", "status": "object", "reason": "object", "score_before": "float64"}
+_TEXTS = ("status", "reason", "reason_kind")
+BEFORE = {"rank": "Int64", **dict.fromkeys(_TEXTS, "object"), "score_before": "float64"}
 CHANGED = {"changed": "object"}
-_ABOUT_PEOPLE = ("status", "reason", "score_before")
+_ABOUT_PEOPLE = (*_TEXTS, "score_before")
 # Where a row's person is in the block; no column of the table.
 PLACE = object()
 
@@ -117,11 +118,10 @@ class Layout:
         answers = np.concatenate([np.arange(result.owner.size), np.full(without.size, -1)])
         place = positions[whose]
         ranks = result.frame.index.get_level_values("rank").to_series()
-        own = {
+        own: dict[Any, Any] = {
             "factual": pd.Series(place + people.first),
             "rank": ranks,
-            "status": found["status"],
-            "reason": found["reason"],
+            **{name: found[name] for name in _TEXTS},
             "score_before": found["score"],
             **dict(_measures(result).items()),
             "changed": pd.Series(_changed(result), dtype=object),

@@ -129,63 +129,6 @@ class LazyValidation:
         self._selected.append(Selection(person, listing.draw[row, at], rank, *costs))
 
 
-def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, str]]:
-    """Why people without a valid candidate have none."""
-    ranked, cache = validation.ranked, validation.cache
-    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
-    listing, listed, valid = validation.list_all(person)
-    group = ranked.candidates.group[person][:, None]
-    shortfall = cache.decision.shortfall(cache.score[group, listing.draw])
-    nearest = np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
-    rows = np.arange(person.size)
-    selection = Selection(
-        person,
-        listing.draw[rows, nearest],
-        np.zeros_like(person),
-        listing.sparsity[rows, nearest],
-        listing.gower[rows, nearest],
-    )
-    reasons = [
-        f"all {n_valid} valid candidates among {drawn} are excluded by {named}"
-        if n_valid
-        else f"no valid candidate among {drawn}"
-        for n_valid, drawn, named in describe_draws(ranked, person, listing, valid)
-    ]
-    positions = ranked.candidates.people[person].tolist()
-    return selection.to_answers(cache), dict(zip(positions, reasons, strict=True))
-
-
-def describe_draws(
-    ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
-) -> list[tuple[int, str, str]]:
-    """What became of people's candidates."""
-    ranking = ranked.ranking
-    excluded = {
-        name: ~np.take_along_axis(kept[person], listing.draw.astype(np.int64), axis=1)
-        for name, kept in ranked.passed.items()
-    }
-    for check in ranking.checks:
-        who, at = np.nonzero(valid)
-        selected = ranked.candidates.select(person[who], listing.draw[who, at])
-        excluded[check.name] = np.zeros_like(valid)
-        excluded[check.name][who, at] = ~check.keeps(selected)
-    if ranking.max_sparsity is not None:
-        excluded[f"max_sparsity={ranking.max_sparsity}"] = listing.sparsity > ranking.max_sparsity
-    if ranking.max_distance is not None:
-        excluded[f"max_distance={ranking.max_distance}"] = listing.distance > ranking.max_distance
-    allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
-    for out in excluded.values():
-        allowed &= ~out
-    described = []
-    for row, n_valid in enumerate(valid.sum(axis=1)):
-        n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
-        drawn = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
-        counts = {name: int((out[row] & valid[row]).sum()) for name, out in excluded.items()}
-        named = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
-        described.append((int(n_valid), drawn, named))
-    return described
-
-
 class ScoreMemory:
     """Scores of candidates by group and draw, kept across the blocks and stages of one search."""
 

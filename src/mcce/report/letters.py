@@ -41,7 +41,7 @@ from .changes import (
 )
 from .labels import Labels
 from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, Rung, round_answers
-from .sentences import Writer, kind_of
+from .sentences import Writer
 
 MAX_EXACT_INTEGER = 2.0**53
 
@@ -220,7 +220,7 @@ class _Draft:
             for label, changes, texts in zip(people.index, principal, reasons, strict=True)
             for place, (change, text) in enumerate(zip(changes, texts, strict=True), start=1)
         ]
-        everybody = zip(people["status"], people["reason"], theirs, reasons, strict=True)
+        everybody = zip(people["status"], people["reason_kind"], theirs, reasons, strict=True)
         table = pd.DataFrame(
             {
                 "status": people["status"],
@@ -248,7 +248,7 @@ class _Draft:
 
 
 def _text(
-    writer: Writer, status: str, reason: str, answers: list[AnswerChanges], reasons: list[str]
+    writer: Writer, status: str, kind: str, answers: list[AnswerChanges], reasons: list[str]
 ) -> str:
     """The letter for one person."""
     if answers:
@@ -256,7 +256,7 @@ def _text(
     if status == ALREADY:
         return writer.already()
     # Of people whose answers the predictor now refuses, nothing is certain.
-    return writer.nothing("withdrawn" if status == ANSWERED else kind_of(reason))
+    return writer.nothing("withdrawn" if status == ANSWERED else kind)
 
 
 def _texts(texts: list[str], index: pd.Index[Any]) -> pd.Series[Any]:

@@ -10,7 +10,6 @@ short line.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
@@ -18,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ..search.plan import NO_DESIRED
-from ..search.sampling import STOPPED, TOO_FAR
 from ..tables.features import to_decimal
 from ..tables.text import short_line
 from .changes import AnswerChanges, ChangedCell
@@ -31,24 +28,6 @@ from .language import fill
 MAX_IN_SENTENCE = 3
 # Digits of numbers that nobody has to reach, if they have more than two decimal places.
 DIGITS, PLACES = 3, 2
-# What a technical reason holds, and the key of the sentence; the first that matches counts. What
-# was tried and gives an answer says best what stood in the way.
-_KINDS: tuple[tuple[str, str], ...] = (
-    (re.escape(STOPPED), "unfinished"),
-    (re.escape(NO_DESIRED), "nobody"),
-    (r"^proven: ", "proven"),
-    (r"(allow_implausible=True|min_plausibility=[^ ]+) gives one", "unrealistic"),
-    (r"lifting (max_sparsity=|the constraint 'max_changes)", "too_many"),
-    (r"lifting max_distance=", "too_far"),
-    (r"lifting the constraint", "ruled_out"),
-    (r"lifting |that max_evaluations=", "unknown"),
-    (re.escape(TOO_FAR), "too_far"),
-    (r"excluded by [^;]*min_plausibility=", "unrealistic"),
-    (r"excluded by [^;]*max_(sparsity=|changes )", "too_many"),
-    (r"excluded by [^;]*max_distance=", "too_far"),
-    (r"excluded by ", "ruled_out"),
-    (r"no valid candidate|refused (it|all of them)|no score has", "declined"),
-)
 # Digits that tell all floats of 64 bits apart.
 ALL_DIGITS = 17
 
@@ -276,22 +255,6 @@ def readable(value: Decimal, digits: int) -> Decimal:
 
 def _is_number(value: Any) -> bool:
     return hasattr(value, "__float__") and not isinstance(value, (str, bool, np.bool_))
-
-
-def kind_of(reason: str) -> str:
-    """The kind of a reason why somebody has no answer.
-
-    Examples
-    --------
-    >>> kind_of("no valid candidate among 100 draws (87 distinct, 87 allowed)")
-    'declined'
-    >>> kind_of("the method returned no answer")
-    'unknown'
-    """
-    for pattern, kind in _KINDS:
-        if re.search(pattern, reason):
-            return kind
-    return "unknown"
 
 
 class CellWords:

@@ -31,7 +31,8 @@ from ..predictors.decision import Decision
 from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
-from .sampling import SamplingStage, unsettled_reasons
+from .reasons import proof_reason
+from .sampling import SamplingStage
 from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
 
 # Rows of a person that are listed at first, and at most at a time.
@@ -76,8 +77,7 @@ class ExactStage:
         """List rows for people, block by block."""
         monitor = Monitor(self.task.callback, people.size)
         outcome = SearchOutcome.merge(self.task.factuals, list(self._run_blocks(people, monitor)))
-        reasons = unsettled_reasons(people, outcome, stopped=monitor.stopped)
-        return replace(outcome, reasons=reasons, stopped=monitor.stopped)
+        return outcome.complete(people, stopped=monitor.stopped)
 
     def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
         task = self.task
@@ -154,28 +154,17 @@ class ExactStage:
         factuals = self.task.factuals
         unanswered = [proof for proof in proofs if proof.holds and not proof.n_valid]
         misses = [proof.miss for proof in unanswered if proof.miss is not None]
+        bounds = self.settings.max_sparsity, self.settings.max_distance
+        reasons = {p.person: proof_reason(*bounds, p.n_listed, p.n_allowed) for p in unanswered}
         return SearchOutcome(
             answers=Answers.concat(factuals, [part for proof in proofs for part in proof.answers]),
             misses=Answers.concat(factuals, misses),
-            reasons={proof.person: _reason(self.settings, proof) for proof in unanswered},
+            reasons=reasons,
             n_evaluated=sum(proof.n_allowed for proof in proofs),
             proven=frozenset(
                 proof.person for proof in proofs if proof.holds and (self.final or proof.n_valid)
             ),
         )
-
-
-def _reason(settings: ExactSettings, proof: Proof) -> str:
-    """Why somebody has no answer, and how many rows show it."""
-    within = ""
-    if settings.max_sparsity is not None:
-        within += f" with at most {settings.max_sparsity} changes"
-    if settings.max_distance is not None:
-        within += f" within a distance of {settings.max_distance}"
-    return (
-        f"proven: no row that the model could draw{within} is valid and allowed "
-        f"({proof.n_listed} rows, {proof.n_allowed} allowed)"
-    )
 
 
 @dataclass(frozen=True, eq=False)

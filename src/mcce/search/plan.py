@@ -20,7 +20,6 @@ from ..fitted import Fitted, plausibility_model
 from ..kernels import IntArray
 from ..model import require
 from ..postprocess.filters import (
-    CandidateFilter,
     ExcludeTrainingRows,
     IsPlausible,
     KeepsRelation,
@@ -44,6 +43,7 @@ from .config import (
     find_search,
     weighted,
 )
+from .reasons import NO_DESIRED, limit_of
 from .sampling import SamplingStage
 from .stage import SearchOutcome, SearchTask, run_search
 
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from .visited import WalkSettings
     from .walking import Walk
 
-NO_DESIRED = "no training row has the desired decision"
 # Draws from which changes are undone, per answer above one: some end in the same row.
 DRAWS_PER_ANSWER = 4
 # Up to this many times the first draws, targets may exceed the bounds on changes and distance: a
@@ -116,8 +115,8 @@ def search(request: SearchRequest) -> SearchOutcome:
     check_ignored(fitted, settings.ignore_relations)
     computed = recomputed(fitted, settings, constraints)
     if fitted.n_desired == 0:
-        outcome = SearchOutcome.empty(factuals, people, NO_DESIRED)
-        return replace(outcome, computed=computed)
+        reasons = dict.fromkeys(people.tolist(), NO_DESIRED)
+        return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
     sampling = _sampling_search(settings)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
     by_rule = isinstance(settings.search, Search)
@@ -262,10 +261,11 @@ class _StagePlan:
             walk = replace(walk, max_tries=MAX_TRIES)
             yield replace(last, walk=replace(walk, answers_all=True))
             stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
-        if stage.uses_surrogate:
-            # What few draws and direct changes do not show, a few more seldom do.
-            yield replace(stage, n_samples=max_samples).with_tries(MAX_LAST_TRIES)
-            return
+            if stage.uses_surrogate:
+                # What few draws and direct changes do not show, a few more seldom do.
+                walk = replace(walk, answers_all=True, max_tries=MAX_LAST_TRIES)
+                yield replace(stage, n_samples=max_samples, walk=walk)
+                return
         yield stage
         yield from stage.with_more_draws(max_samples)
 
@@ -399,12 +399,8 @@ def _target_ranking(n_targets: int, ranking: Ranking) -> Ranking:
 
 def _unbounded(targets: Ranking) -> Ranking:
     """Targets with any number of changes; a walk to them may make fewer."""
-    filters = tuple(keep for keep in targets.filters if not _bounds_changes(keep))
-    return replace(targets, filters=filters, max_sparsity=None, max_distance=None)
-
-
-def _bounds_changes(keep: CandidateFilter) -> bool:
-    return isinstance(keep, ObeysConstraint) and isinstance(keep.constraint, MaxChanges)
+    kept = [keep for keep in targets.filters if limit_of(keep).kind != "too_many_changes"]
+    return replace(targets, filters=tuple(kept), max_sparsity=None, max_distance=None)
 
 
 def row_filters(

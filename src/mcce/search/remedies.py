@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ..constraints.collection import Constraints
+from ..counterfactuals import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..postprocess.validation import Answers
@@ -26,6 +27,7 @@ from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
 from .direct import MAX_ROWS_FEWER
 from .plan import SearchRequest, search
+from .reasons import BOUND_KINDS, constraint_kind, with_remedy
 from .stage import SearchOutcome
 
 # Draws of a short search, and the most constraints that are lifted in turn.
@@ -67,15 +69,15 @@ def name_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutco
     if full.min_plausibility > 0 and not full.allow_implausible:
         implausible, helps = _less_plausible(fitted, short, constraints, people, run)
         misses = _nearest(request.factuals, misses, implausible)
-        people = _add_remedies(reasons, people, helps)
+        people = _add_remedies(reasons, people, helps, "implausible")
     for relaxation in lift_each(short, constraints, MAX_LIFTED):
         if people.size:
             owner = run(relaxation.search, relaxation.constraints, people).owner
             named = f"the constraint {relaxation.name!r}"
             if relaxation.kind == "bound":
                 named = f"{relaxation.name}={getattr(short, relaxation.name)!r}"
-            words = dict.fromkeys(owner.tolist(), f"lifting {named} gives one")
-            people = _add_remedies(reasons, people, words)
+            helps = dict.fromkeys(owner.tolist(), f"lifting {named}")
+            people = _add_remedies(reasons, people, helps, relaxation.reason_kind)
     return replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
 
 
@@ -85,15 +87,15 @@ def _less_plausible(
     """The best rows that are not plausible enough, and which smaller value was tried and helps."""
     free = replace(short, min_plausibility=0.0)
     found = run(free, constraints, people)
-    words = dict.fromkeys(found.owner.tolist(), "allow_implausible=True gives one")
+    helps = dict.fromkeys(found.owner.tolist(), "allow_implausible=True")
     assert fitted.plausibility is not None
     reached = fitted.plausibility.measures(found.rows)["plausibility"]
     values = np.array([_rounded_down(value) for value in reached])
     for value in np.unique(values[values > 0]):
         theirs = found.owner[values == value]
         again = run(replace(short, min_plausibility=value), constraints, theirs).owner
-        words |= dict.fromkeys(again.tolist(), f"min_plausibility={value:g} gives one")
-    return found, words
+        helps |= dict.fromkeys(again.tolist(), f"min_plausibility={value:g}")
+    return found, helps
 
 
 def _rounded_down(value: float) -> float:
@@ -112,6 +114,7 @@ class Relaxation:
     name: str
     search: AnySearch
     constraints: Constraints
+    reason_kind: ReasonKind
 
 
 def lift_each(
@@ -122,16 +125,20 @@ def lift_each(
         # Copies that come last keep nobody from an answer.
         if getattr(search, name) not in (free, "last"):
             changes: dict[str, Any] = {name: free}
-            yield Relaxation("bound", name, replace(search, **changes), constraints)
+            why = BOUND_KINDS.get(name, "unknown")
+            yield Relaxation("bound", name, replace(search, **changes), constraints, why)
     for constraint in constraints.limiting[:max_constraints]:
-        yield Relaxation("constraint", constraint.name, search, constraints.without(constraint))
+        rest, why = constraints.without(constraint), constraint_kind(constraint)
+        yield Relaxation("constraint", constraint.name, search, rest, why)
 
 
-def _add_remedies(reasons: dict[int, str], people: IntArray, words: dict[int, str]) -> IntArray:
-    """Add words to people's reasons; gives those who have none yet."""
-    for person, remedy in words.items():
-        reasons[person] = f"{reasons[person]}; {remedy}"
-    return people[~np.isin(people, sorted(words))]
+def _add_remedies(
+    reasons: dict[int, Reason], people: IntArray, helps: dict[int, str], kind: ReasonKind
+) -> IntArray:
+    """Add what helps to people's reasons; gives those whom nothing has helped yet."""
+    for person, remedy in helps.items():
+        reasons[person] = with_remedy(reasons[person], kind, remedy)
+    return people[~np.isin(people, sorted(helps))]
 
 
 def _nearest(factuals: EncodedRows, misses: Answers, found: Answers) -> Answers:

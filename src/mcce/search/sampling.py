@@ -19,26 +19,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..counterfactuals import Reason
 from ..generate import FactualBlock, blocks, generate
 from ..kernels import ExpiredError, IntArray
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.ranking import RankedCandidates, Ranking
-from ..postprocess.validation import (
-    Answers,
-    LazyValidation,
-    PredictionCache,
-    Selection,
-    explain_misses,
-)
+from ..postprocess.validation import Answers, LazyValidation, PredictionCache, Selection
 from ..runtime.threads import map_ordered, n_threads
+from .reasons import explain_misses
 from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
 
 # The paper's search walks nowhere, and loads none of this.
 if TYPE_CHECKING:
     from .walking import Walk, WalkedBlock
 
-STOPPED = "stopped before an answer was found"
-TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance"
 # Memory of a walk, in draws.
 DRAWS_PER_WALK = 40
 # With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
@@ -82,11 +76,6 @@ class SamplingStage:
         """Whether a surrogate predicts which candidates are valid."""
         return self.walk is not None and self.task.surrogate_run is not None
 
-    def with_tries(self, max_tries: int) -> SamplingStage:
-        """The stage that tries all it can before the search gives up."""
-        assert self.walk is not None
-        return replace(self, walk=replace(self.walk, answers_all=True, max_tries=max_tries))
-
     def run(self, people: IntArray) -> SearchOutcome:
         """Search for people, block by block."""
         run = self.task.surrogate_run
@@ -96,8 +85,7 @@ class SamplingStage:
         monitor = Monitor(self.task.callback, some.size + last.size)
         parts = [*self._run_blocks(some, monitor), *self._briefly()._run_blocks(last, monitor)]
         outcome = SearchOutcome.merge(self.task.factuals, parts)
-        reasons = unsettled_reasons(people, outcome, stopped=monitor.stopped)
-        return replace(outcome, reasons=reasons, stopped=monitor.stopped)
+        return outcome.complete(people, stopped=monitor.stopped)
 
     def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
         in_blocks = takewhile(lambda _: not monitor.stopped, self._blocks(people))
@@ -194,7 +182,7 @@ class SamplingStage:
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), cache.n_evaluated)
-        misses, reasons = Answers.concat(task.factuals, []), dict[int, str]()
+        misses, reasons = Answers.concat(task.factuals, []), dict[int, Reason]()
         if self.final and task.gradual and run is None:
             misses, reasons = explain_misses(validation)
         valid = validation.selection()
@@ -225,11 +213,3 @@ class SamplingStage:
 
         make = WalkedBlock if self.task.surrogate_run is None else SurrogateBlock
         return make(self.walk, monitor, cache, valid, self.unstable)
-
-
-def unsettled_reasons(people: IntArray, outcome: SearchOutcome, *, stopped: bool) -> dict[int, str]:
-    """The reasons of an outcome, and one for everybody else without an answer."""
-    left = set(people.tolist()).difference(outcome.answers.owner.tolist())
-    # Only a distance that grows with fewer changes leaves a walk to an allowed target nothing.
-    reason = STOPPED if stopped else TOO_FAR
-    return dict.fromkeys(sorted(left), reason) | dict(outcome.reasons)

@@ -25,6 +25,7 @@ import numpy as np
 from ..candidates import ReadColumns
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
+from ..counterfactuals import Reason
 from ..errors import ConstraintError
 from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable
@@ -33,6 +34,7 @@ from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
+from .reasons import STOPPED, TOO_FAR
 
 if TYPE_CHECKING:
     from .consequences import ComputedColumn, Consequences
@@ -152,7 +154,7 @@ class SearchOutcome:
 
     answers: Answers
     misses: Answers
-    reasons: Mapping[int, str] = field(default_factory=dict)
+    reasons: Mapping[int, Reason] = field(default_factory=dict)
     n_evaluated: int = 0
     n_unstable: int = 0
     stopped: bool = False
@@ -160,12 +162,6 @@ class SearchOutcome:
     proven: frozenset[int] = frozenset()
     misjudged: frozenset[int] = frozenset()
     computed: Sequence[ComputedColumn] = ()
-
-    @classmethod
-    def empty(cls, factuals: EncodedRows, people: IntArray, reason: str) -> SearchOutcome:
-        """The outcome for factuals that cannot be searched for at all."""
-        nobody = Answers.concat(factuals, [])
-        return cls(nobody, nobody, dict.fromkeys(people.tolist(), reason))
 
     @classmethod
     def merge(cls, factuals: EncodedRows, parts: Sequence[SearchOutcome]) -> SearchOutcome:
@@ -183,6 +179,13 @@ class SearchOutcome:
             proven=frozenset[int]().union(*(part.proven for part in parts)),
             misjudged=frozenset[int]().union(*(part.misjudged for part in parts)),
         )
+
+    def complete(self, people: IntArray, *, stopped: bool) -> SearchOutcome:
+        """The outcome with a reason for everybody without an answer."""
+        left = set(people.tolist()).difference(self.answers.owner.tolist())
+        # Only a distance that grows with fewer changes leaves a walk to an allowed target nothing.
+        reasons = dict.fromkeys(sorted(left), STOPPED if stopped else TOO_FAR)
+        return replace(self, reasons=reasons | dict(self.reasons), stopped=stopped)
 
     def with_seconds(self, more: Mapping[str, float]) -> SearchOutcome:
         """The outcome with further seconds added."""
@@ -204,11 +207,8 @@ class SearchOutcome:
 
 
 def _sum_seconds(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for part in parts:
-        for step, seconds in part.items():
-            total[step] = total.get(step, 0.0) + seconds
-    return total
+    steps = dict.fromkeys(step for part in parts for step in part)
+    return {step: sum(part.get(step, 0.0) for part in parts) for step in steps}
 
 
 def run_search(

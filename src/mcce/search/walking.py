@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..counterfactuals import Reason
 from ..distances import is_mean
 from ..kernels import (
     BoolArray,
@@ -37,16 +38,11 @@ from ..kernels import (
 )
 from ..postprocess.diversity import MAX_FINITE_DISTANCE
 from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
-from ..postprocess.validation import (
-    Answers,
-    LazyValidation,
-    PredictionCache,
-    Selection,
-    describe_draws,
-)
+from ..postprocess.validation import Answers, LazyValidation, PredictionCache, Selection
 from ..tables.schema import OWN
 from .direct import DirectSearch, DirectSettings
 from .greedy import GreedyWalk
+from .reasons import Limit, beyond_bounds, count_draws, limit_of, scores_reason
 from .selection import (
     SelectedRows,
     SelectionSettings,
@@ -367,18 +363,18 @@ class SurrogateBlock(WalkedBlock):
 
 def explain_unanswered(
     block: SurrogateBlock, validation: LazyValidation, answered: IntArray
-) -> tuple[Answers, dict[int, str]]:
+) -> tuple[Answers, dict[int, Reason]]:
     """Why people of a block have no answer."""
     people = block.candidates.people
     person = np.flatnonzero(~np.isin(people, answered))
     listing, listed, predicted = validation.list_all(person)
     _score_best_draws(block, validation.cache, person, listing, listed, predicted)
-    described = describe_draws(validation.ranked, person, listing, predicted)
-    reasons = {}
-    for one, (n_valid, drawn, named) in zip(person.tolist(), described, strict=True):
-        accepted = bool(block.visited.run.history.n_valid[people[one]])
-        expected = _expected(n_valid, drawn, named, accepted=accepted)
-        reasons[int(people[one])] = f"{_describe_scores(block, one)}; {expected}"
+    counted = count_draws(validation.ranked, person, listing, predicted)
+    run, margin = block.visited.run, block.visited.task.decision.min_margin
+    reasons = {
+        int(people[one]): scores_reason(run, people[one], _exclusions(block, one), draws, margin)
+        for one, draws in zip(person.tolist(), counted, strict=True)
+    }
     return _nearest(block, person), reasons
 
 
@@ -410,52 +406,19 @@ def _scored(block: SurrogateBlock) -> IntArray:
     return np.flatnonzero(visited.scored & (visited.cells[:, 1:] != OWN).any(axis=1))
 
 
-def _describe_scores(block: SurrogateBlock, person: int) -> str:
-    """How the predictor scored a person's rows."""
-    run, position = block.visited.run, int(block.candidates.people[person])
-    n_scored = int(run.history.n_scored[position])
-    if not n_scored:
-        return "there was no row for the predictor to score"
-    counted = "1 row" if n_scored == 1 else f"{n_scored} rows"
-    if run.max_evaluations is not None and n_scored >= run.max_evaluations:
-        counted = f"the {counted} that max_evaluations={run.max_evaluations} allows"
-    if not run.history.n_valid[position]:
-        if block.visited.task.decision.min_margin:
-            return f"the predictor scored {counted}, and no score has the required margin"
-        return (
-            f"the predictor scored {counted} and refused {'it' if n_scored == 1 else 'all of them'}"
-        )
-    named = ", ".join(_exclusions(block, person))
-    if not named:
-        return f"the predictor scored {counted}, and accepted none in the final call"
-    return f"the predictor scored {counted}, and what it accepted is excluded by {named}"
-
-
-def _expected(n_valid: int, drawn: str, named: str, *, accepted: bool) -> str:
-    """What the surrogate had expected of a person's draws, and what excludes those."""
-    if not n_valid:
-        return f"the surrogate expected none of {drawn} to be valid"
-    status = " only" if accepted else " that the predictor did not confirm"
-    expected = f"the surrogate had expected {n_valid} of {drawn} to be valid, an estimate{status}"
-    return f"{expected}; excluded among these by {named}" if named else expected
-
-
-def _exclusions(block: SurrogateBlock, person: int) -> list[str]:
-    """What excludes the valid rows of a person."""
+def _exclusions(block: SurrogateBlock, person: int) -> list[Limit]:
+    """What excludes the rows of a person that the predictor accepted."""
     visited, ranking = block.visited, block.walk.selection.ranking
+    if not visited.run.history.n_valid[block.candidates.people[person]]:
+        return []
     numbers = _scored(block)
     numbers = numbers[visited.valid[numbers] & (visited.cells[numbers, 0] == person)]
     rows, settings = visited.rows(numbers), visited.settings
-    checks: list[RowFilter | IsPlausible] = list(settings.filters)
-    checks += [] if settings.plausible is None else [settings.plausible]
-    named = [check.name for check in checks if numbers.size and not check.keeps(rows).all()]
+    checks: list[RowFilter | IsPlausible] = [*settings.filters, *ranking.checks]
+    limits = [limit_of(one) for one in checks if numbers.size and not one.keeps(rows).all()]
     visited.price(ranking, numbers)
-    sparsity, distance = visited.sparsity[numbers], visited.distance[numbers]
-    if ranking.max_sparsity is not None and (sparsity > ranking.max_sparsity).any():
-        named.append(f"max_sparsity={ranking.max_sparsity}")
-    if ranking.max_distance is not None and (distance > ranking.max_distance).any():
-        named.append(f"max_distance={ranking.max_distance}")
-    return named
+    beyond = beyond_bounds(ranking, visited.sparsity[numbers], visited.distance[numbers])
+    return limits + [limit for limit, excluded in beyond.items() if excluded.any()]
 
 
 def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:

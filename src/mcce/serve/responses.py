@@ -240,6 +240,7 @@ class PersonAnswer(Content):
     factual: int
     status: Literal["answered", "already desired", "no answer"]
     reason: str
+    reason_kind: str
     score: Any
     n_counterfactuals: int
     person: dict[str, Any]

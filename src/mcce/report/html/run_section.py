@@ -22,7 +22,6 @@ from ..label_checks import level_key
 from ..plots import plot_changed_features, plot_group_costs
 from ..plots.person import level_order
 from ..plots.style import best_answers
-from ..sentences import kind_of
 from .page import Image, PageWords, Part, Table, make_image
 from .people_section import MAX_NAME, STATUS
 
@@ -107,13 +106,13 @@ class RunSection:
     @property
     def reasons(self) -> list[tuple[str, list[int]]]:
         """Why which people have no answer, the most frequent reason first."""
-        without: dict[str, list[int]] = {}
-        missing = self.result.people[self.result.people["status"] == UNANSWERED]
-        for row, reason in zip(missing.index.tolist(), missing["reason"], strict=True):
-            without.setdefault(kind_of(reason), []).append(row)
-        messages = self.words.language.messages
-        ordered = sorted(without.items(), key=lambda pair: -len(pair[1]))
-        return [(messages[f"nothing.{kind}"], rows) for kind, rows in ordered]
+        people, messages = self.result.people, self.words.language.messages
+        missing = people[people["status"] == UNANSWERED]
+        without = [
+            (messages[f"nothing.{kind}"], rows.index.tolist())
+            for kind, rows in missing.groupby("reason_kind", sort=False)
+        ]
+        return sorted(without, key=lambda pair: -len(pair[1]))
 
     def name(self, row: int) -> str:
         """What a person is called."""

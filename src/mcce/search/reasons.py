@@ -1,0 +1,180 @@
+"""Why people have no answer: the kind of each reason, and its text.
+
+Most reasons name limits that exclude what the predictor accepts. A limit that was lifted and gives
+an answer says best what stood in the way, so its kind becomes that of the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..constraints.constraint import Constraint
+from ..constraints.kinds import MaxChanges
+from ..counterfactuals import Reason, ReasonKind
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing
+from ..postprocess.filters import CandidateFilter, IsPlausible, ObeysConstraint
+from ..postprocess.ranking import RankedCandidates, Ranking
+from ..postprocess.validation import Answers, LazyValidation, Selection
+
+# What only searches beyond the paper's use is imported there.
+if TYPE_CHECKING:
+    from .history import SurrogateRun
+
+STOPPED = Reason("stopped", "stopped before an answer was found")
+NO_DESIRED = Reason("no_desired", "no training row has the desired decision")
+TOO_FAR = Reason("too_far", "every row on the way to a valid candidate is excluded by max_distance")
+BOUND_KINDS: dict[str, ReasonKind] = {"max_sparsity": "too_many_changes", "max_distance": "too_far"}
+
+
+class Limit(NamedTuple):
+    """What excludes rows from the answers, and the kind of reason that it makes."""
+
+    kind: ReasonKind
+    name: str
+
+
+def limit_of(keep: CandidateFilter | IsPlausible) -> Limit:
+    """The limit that a filter enforces."""
+    if isinstance(keep, IsPlausible):
+        return Limit("implausible", keep.name)
+    if isinstance(keep, ObeysConstraint):
+        return Limit(constraint_kind(keep.constraint), keep.name)
+    return Limit("ruled_out", keep.name)
+
+
+def constraint_kind(constraint: Constraint) -> ReasonKind:
+    """The kind of reason that a constraint makes."""
+    return "too_many_changes" if isinstance(constraint, MaxChanges) else "ruled_out"
+
+
+def beyond_bounds(
+    ranking: Ranking, sparsity: Codes | IntArray, distance: FloatArray
+) -> dict[Limit, BoolArray]:
+    """Which rows each bound excludes."""
+    beyond = {}
+    for name, cost in (("max_sparsity", sparsity), ("max_distance", distance)):
+        bound = getattr(ranking, name)
+        if bound is not None:
+            beyond[Limit(BOUND_KINDS[name], f"{name}={bound}")] = cost > bound
+    return beyond
+
+
+class CountedDraws(NamedTuple):
+    """How many draws a person has, in words; the valid ones, and what excludes how many of them."""
+
+    text: str
+    n_valid: int
+    excluded: dict[Limit, int]
+
+    @property
+    def exclusions(self) -> str:
+        """What excludes valid draws, and how many."""
+        return ", ".join(f"{limit.name} ({count})" for limit, count in self.excluded.items())
+
+
+def count_draws(
+    ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
+) -> Iterator[CountedDraws]:
+    """What became of people's candidates."""
+    ranking, draw = ranked.ranking, listing.draw.astype(np.int64)
+    excluded = {
+        limit_of(keep): ~np.take_along_axis(ranked.passed[keep.name][person], draw, axis=1)
+        for keep in ranking.filters
+    }
+    for check in ranking.checks:
+        who, at = np.nonzero(valid)
+        out = excluded[limit_of(check)] = np.zeros_like(valid)
+        out[who, at] = ~check.keeps(ranked.candidates.select(person[who], listing.draw[who, at]))
+    excluded |= beyond_bounds(ranking, listing.sparsity, listing.distance)
+    allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
+    for out in excluded.values():
+        allowed &= ~out
+    for row, n_valid in enumerate(valid.sum(axis=1)):
+        n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
+        text = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
+        counts = {limit: int((out[row] & valid[row]).sum()) for limit, out in excluded.items()}
+        yield CountedDraws(text, int(n_valid), {limit: n for limit, n in counts.items() if n})
+
+
+def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, Reason]]:
+    """Why people without a valid candidate have none, and which came nearest."""
+    ranked, cache = validation.ranked, validation.cache
+    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
+    listing, listed, valid = validation.list_all(person)
+    group = ranked.candidates.group[person][:, None]
+    shortfall = cache.decision.shortfall(cache.score[group, listing.draw])
+    nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
+    costs = listing.sparsity[nearest], listing.gower[nearest]
+    selection = Selection(person, listing.draw[nearest], np.zeros_like(person), *costs)
+    reasons = map(draws_reason, count_draws(ranked, person, listing, valid))
+    positions = ranked.candidates.people[person].tolist()
+    return selection.to_answers(cache), dict(zip(positions, reasons, strict=True))
+
+
+def draws_reason(draws: CountedDraws) -> Reason:
+    """Why nothing that was drawn is an answer."""
+    if not draws.n_valid:
+        return Reason("refused", f"no valid candidate among {draws.text}")
+    text = f"all {draws.n_valid} valid candidates among {draws.text} are excluded by "
+    return Reason(_kind(draws.excluded), text + draws.exclusions)
+
+
+def scores_reason(
+    run: SurrogateRun, person: int, excluded: Collection[Limit], draws: CountedDraws, margin: float
+) -> Reason:
+    """Why a search with a surrogate has no answer: first what the predictor scored."""
+    n_scored, accepted = int(run.history.n_scored[person]), bool(run.history.n_valid[person])
+    counted = "1 row" if n_scored == 1 else f"{n_scored} rows"
+    used_up = run.max_evaluations is not None and n_scored >= run.max_evaluations
+    if used_up:
+        counted = f"the {counted} that max_evaluations={run.max_evaluations} allows"
+    kind: ReasonKind = "unknown"
+    text = f"the predictor scored {counted}"
+    if not n_scored:
+        text = "there was no row for the predictor to score"
+    elif excluded:
+        kind = _kind(excluded)
+        text += f", and what it accepted is excluded by {', '.join(one.name for one in excluded)}"
+    elif accepted:
+        text += ", and accepted none in the final call"
+    else:
+        kind = "refused"
+        refused = f" and refused {'it' if n_scored == 1 else 'all of them'}"
+        text += ", and no score has the required margin" if margin else refused
+    # With more evaluations, something else might have been found.
+    return Reason("unknown" if used_up else kind, f"{text}; {_expected(draws, accepted=accepted)}")
+
+
+def _expected(draws: CountedDraws, *, accepted: bool) -> str:
+    """What the surrogate expected of a person's draws."""
+    if not draws.n_valid:
+        return f"the surrogate expected none of {draws.text} to be valid"
+    expected = f"the surrogate had expected {draws.n_valid} of {draws.text} to be valid"
+    status = "only" if accepted else "that the predictor did not confirm"
+    named = f"; excluded among these by {draws.exclusions}" if draws.excluded else ""
+    return f"{expected}, an estimate {status}{named}"
+
+
+def _kind(excluded: Collection[Limit]) -> ReasonKind:
+    """The kind of a reason that several limits make; plausibility goes first."""
+    kinds = {limit.kind for limit in excluded}
+    first = "implausible", *BOUND_KINDS.values()
+    return next((kind for kind in first if kind in kinds), "ruled_out")
+
+
+def proof_reason(
+    max_sparsity: int | None, max_distance: float | None, n_rows: int, n_allowed: int
+) -> Reason:
+    """What is proven of a person without an answer, and how many rows show it."""
+    within = "" if max_sparsity is None else f" with at most {max_sparsity} changes"
+    within += "" if max_distance is None else f" within a distance of {max_distance}"
+    text = f"proven: no row that the model could draw{within} is valid and allowed "
+    return Reason("proven", f"{text}({n_rows} rows, {n_allowed} allowed)")
+
+
+def with_remedy(reason: Reason, kind: ReasonKind, remedy: str) -> Reason:
+    """The reason with what was tried and gives an answer."""
+    return Reason(kind, f"{reason.text}; {remedy} gives one")
