@@ -13,10 +13,10 @@ import pandas as pd
 
 from ..errors import ParameterError, SchemaError, shorten
 from ..explainer import MCCE
+from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
 from ..files.training import iterate_training, read_training
 from ..files.training_sample import TrainingSample, even_blocks, sample_training
-from ..files.units import find_files, is_single
 from ..model import is_private
 from ..predictors.adapters import adapt
 from ..predictors.decision import Interval

@@ -6,12 +6,12 @@ itself and writes one part for each. The folder holds ``_manifest.json``, the pa
 ``_part-000000.json`` for each complete one. Programs that read the folder as one table, such as
 Spark and Arrow, skip names that begin with an underscore.
 
-The manifest names the job: everything that decides the output. A run continues, here or on another
-machine, only with the same job. Each continuation gets a new run name, so workers of an earlier one
-can tell that theirs has ended.
+The manifest has the run key: everything that decides the output. A run continues, here or on
+another machine, only with the same key. Each continuation gets a new run name, so workers of an
+earlier one can tell that theirs has ended.
 
 Always true: every file appears whole or not at all, the record after its part; a part counts only
-with a record that fits its bytes and its input; parts of one folder have one job, and one run at a
+with a record that fits its bytes and its input; parts of one folder have one key, and one run at a
 time writes them (:func:`alone`). So a run that was killed at any moment continues by writing the
 parts that do not count yet.
 """
@@ -52,8 +52,8 @@ OURS = re.compile(
 )
 # Which part, counted from 0; of many files, which file and which part of it.
 Number = int | tuple[int, int]
-FORMAT, VERSION = "mcce parts", 1
-# Settings that are named in the error about another job.
+FORMAT, VERSION = "mcce parts", 2
+# Settings that are named in the error about another run key.
 MAX_SHOWN_SETTINGS = 5
 
 
@@ -152,15 +152,15 @@ class PartsFolder:
 
     path: Path
     suffix: str
-    job: Mapping[str, Any] = field(default_factory=dict)
+    run_key: Mapping[str, Any] = field(default_factory=dict)
     run: str = field(default_factory=lambda: uuid4().hex)
 
     @classmethod
-    def open(cls, path: Path, job: Mapping[str, Any], suffix: str) -> PartsFolder:
-        """The folder of a job: a new one, or that of an unfinished run of the same job."""
-        manifest, parts = read_manifest(path), cls(path, suffix, job)
+    def open(cls, path: Path, run_key: Mapping[str, Any], suffix: str) -> PartsFolder:
+        """The folder of a run: a new one, or that of an unfinished run with the same key."""
+        manifest, parts = read_manifest(path), cls(path, suffix, run_key)
         if manifest is not None:
-            manifest.check_job(job)
+            manifest.check_run_key(run_key)
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
             foreign = _foreign_files([file.name for file in path.iterdir()])
@@ -169,7 +169,7 @@ class PartsFolder:
                     f"The folder {shorten(path)} holds other files: {shorten(foreign)}. Name a "
                     "new or an empty one."
                 )
-            parts._put(MANIFEST, Manifest(job, parts.run).to_json())
+            parts._put(MANIFEST, Manifest(run_key, parts.run).to_json())
         return parts
 
     def complete(self, number: Number, fingerprint: str) -> PartRecord | None:
@@ -215,7 +215,7 @@ class PartsFolder:
             for file in self.path.iterdir():
                 if OURS.fullmatch(file.name) and file.name not in kept:
                     file.unlink(missing_ok=True)
-            self._put(MANIFEST, Manifest(self.job, self.run, len(records)).to_json())
+            self._put(MANIFEST, Manifest(self.run_key, self.run, len(records)).to_json())
         return [self.part(number) for number in records]
 
     def clear(self) -> None:
@@ -349,7 +349,7 @@ class Manifest:
     True
     """
 
-    job: Mapping[str, Any]
+    run_key: Mapping[str, Any]
     run: str
     n_parts: int | None = None
 
@@ -360,26 +360,26 @@ class Manifest:
     @classmethod
     def from_json(cls, text: bytes) -> Manifest:
         """The manifest in a JSON text."""
-        content = _parse(text, {"format": str, "version": int, "job": dict, "run": str})
+        content = _parse(text, {"format": str, "version": int, "run_key": dict, "run": str})
         if content is None or content["format"] != FORMAT or content["version"] != VERSION:
             raise ReadError(
                 f"The manifest of an unfinished run cannot be read: expected {FORMAT!r} of version "
                 f"{VERSION}. Begin anew, or go on with the version of mcce that started the run."
             )
-        return cls(content["job"], content["run"], content.get("n_parts"))
+        return cls(content["run_key"], content["run"], content.get("n_parts"))
 
-    def check_job(self, job: Mapping[str, Any]) -> None:
-        """Raise if a run with another job would go on with these parts.
+    def check_run_key(self, run_key: Mapping[str, Any]) -> None:
+        """Raise if a run with another key would go on with these parts.
 
         Examples
         --------
-        >>> Manifest({"block_rows": 100}, "ef56").check_job({"block_rows": 50})
+        >>> Manifest({"block_rows": 100}, "ef56").check_run_key({"block_rows": 50})
         Traceback (most recent call last):
             ...
         mcce.errors.ParameterError: The unfinished run was started with other settings: block_rows
         was 100 and is 50 now. Use the same settings to go on, or begin anew.
         """
-        other = list(_differences(self.job, job))
+        other = list(_differences(self.run_key, run_key))
         if other:
             more = ["and others"] if len(other) > MAX_SHOWN_SETTINGS else []
             raise ParameterError(

@@ -1,10 +1,11 @@
-"""Many files as units of work: which files are meant, and how each is cut.
+"""Many files as partitions: which files are meant, and how each is cut.
 
 Parquet and Arrow files are cut by their groups of rows, each of which can be read by itself. CSV
-and JSON lines can only be read from the beginning, so that a file is one unit.
+and JSON lines can only be read from the beginning, so that a file is one partition.
 
-Always true: the units of a file are all its rows, each once; how a file is cut depends on that file
-and the rows per block alone, and so do the numbers of its units, whatever other files are like.
+Always true: the partitions of a file are all its rows, each once; how a file is cut depends on that
+file and the rows per block alone, and so do the numbers of its partitions, whatever other files are
+like.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MAX_SCANS = 8
 
 
 @dataclass(frozen=True)
-class Unit:
+class Partition:
     """Rows of a file that are answered together, as one part."""
 
     number: Number
@@ -54,7 +55,7 @@ class Unit:
     def read(
         self, source: Source, columns: Sequence[str], block_rows: int
     ) -> tuple[str, Iterator[RawBlock]]:
-        """A fingerprint of the unit's rows, and the rows in blocks."""
+        """A fingerprint of the partition's rows, and the rows in blocks."""
         with reading(self.path):
             if self.n_rows is None or not isinstance(source, ArrowSource):
                 return checksum(self.path), iterate(self.path, source, columns, block_rows)
@@ -99,20 +100,20 @@ class PeopleFile:
         """Whether a column may hold whole numbers, also where the file cannot be read."""
         return name in self.whole if name in self.names else self.format != "csv"
 
-    def units(self, place: int, block_rows: int) -> list[Unit]:
-        """The units of the file, which is the one at this place.
+    def partitions(self, place: int, block_rows: int) -> list[Partition]:
+        """The partitions of the file, which is the one at this place.
 
         Examples
         --------
         >>> file = PeopleFile("people.parquet", "parquet", sizes=(300, 100, 80, 5000))
-        >>> [(unit.first, unit.n_rows) for unit in file.units(0, 200)][:5]
+        >>> [(one.first, one.n_rows) for one in file.partitions(0, 200)][:5]
         [(0, 150), (150, 150), (300, 180), (480, 312), (792, 313)]
         """
         if self.sizes is None:
-            return [Unit((place, 0), self.path, self.format)]
+            return [Partition((place, 0), self.path, self.format)]
         pieces = list(_pieces(self.sizes, block_rows)) or [(0, 0)]
         return [
-            Unit((place, at), self.path, self.format, first, n_rows)
+            Partition((place, at), self.path, self.format, first, n_rows)
             for at, (first, n_rows) in enumerate(pieces)
         ]
 
