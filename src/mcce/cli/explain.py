@@ -58,8 +58,8 @@ from ..files.sources import (
     find_format,
 )
 from ..files.training import read_training
+from ..runtime.files import writing
 from ..runtime.progress import ProgressBar, without_warnings
-from ..runtime.replacing import writing
 from ..tables.schema import Schema
 from ..version import __version__
 from .arguments import ExplainArguments

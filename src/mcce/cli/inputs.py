@@ -13,10 +13,10 @@ from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE, load
-from ..files.parts_folder import checksum
 from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import find_format, open_source, reading
 from ..privacy import anonymize
+from ..runtime.files import checksum
 from ..runtime.progress import Progress, ProgressBar, without_prints
 from ..tables.schema import Schema
 from .arguments import ExplainerArguments, PredictorArguments, RunArguments, TableArguments

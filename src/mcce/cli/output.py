@@ -16,7 +16,7 @@ from ..errors import ParameterError, shorten
 from ..files.answer_tables import join_parts
 from ..files.parts_folder import Number, PartRecord, PartsFolder, read_manifest
 from ..files.sources import STANDARD, Format, find_format, reading, require_pyarrow
-from ..runtime.replacing import replacing, writing
+from ..runtime.files import replacing, writing
 from .arguments import ExplainArguments
 from .terminal import notify, printable
 

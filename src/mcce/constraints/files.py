@@ -108,7 +108,7 @@ def write_entry(constraint: Constraint) -> dict[str, Any]:
     {'transitions': {'feature': 'job', 'allowed': [{'from': None, 'to': ['clerk']}]}}
     """
     name, arguments = constraint.builder_call()
-    return {name: {key: _plain(value, constraint) for key, value in arguments.items()}}
+    return {name: {key: _json_value(value, constraint) for key, value in arguments.items()}}
 
 
 def read_text(file: Path, what: str) -> str:
@@ -152,12 +152,15 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
     return _parse(text.replace("\r\n", "\n"), file)
 
 
-def _plain(value: Any, constraint: Constraint) -> Any:
+def _json_value(value: Any, constraint: Constraint) -> Any:
     """An argument as JSON has it; dates as text, which constraints read as dates."""
     if isinstance(value, (list, tuple)):
-        return [_plain(item, constraint) for item in value]
+        return [_json_value(item, constraint) for item in value]
     if isinstance(value, Mapping):
-        items = [(_plain(key, constraint), _plain(item, constraint)) for key, item in value.items()]
+        items = [
+            (_json_value(key, constraint), _json_value(item, constraint))
+            for key, item in value.items()
+        ]
         if all(isinstance(key, str) for key, _ in items):
             return dict(items)
         return [{"from": key, "to": item} for key, item in items]

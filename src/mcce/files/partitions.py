@@ -22,7 +22,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ParameterError, ReadError, shorten
-from .parts_folder import Number, checksum
+from ..runtime.files import checksum
+from .parts_folder import Number
 from .sources import (
     STANDARD,
     ArrowSource,
@@ -120,7 +121,7 @@ class PeopleFile:
 
 def find_files(names: Sequence[str]) -> list[str]:
     """The files that a user means by names, patterns and folders, as full paths."""
-    found = [os.path.abspath(path) for name in names for path in _meant(name)]
+    found = [os.path.abspath(path) for name in names for path in _files_of_name(name)]
     times = Counter(os.path.realpath(path) for path in found)
     twice = [path for path, count in times.items() if count > 1]
     if twice:
@@ -157,7 +158,7 @@ def is_single(name: str) -> bool:
     return not Path(name).is_dir() and not (glob.has_magic(name) and not Path(name).exists())
 
 
-def _meant(name: str) -> list[str]:
+def _files_of_name(name: str) -> list[str]:
     """The files that one name stands for."""
     if name == STANDARD:
         raise ParameterError("Standard input is one stream and cannot be one of several files.")
@@ -170,7 +171,7 @@ def _meant(name: str) -> list[str]:
         found = {
             os.path.abspath(path)
             for at in matched
-            for path in (_inside(at) if Path(at).is_dir() else [at])
+            for path in (_files_in(at) if Path(at).is_dir() else [at])
         }
     if not found:
         raise ReadError(f"There are no files in {shorten(name, 200)}. Check the name.")
@@ -184,7 +185,7 @@ def _matching(pattern: str) -> list[str]:
     fixed = next(at for at, part in enumerate(wanted) if glob.has_magic(part))
     if "**" in wanted:
         # Where it cannot look, glob says nothing.
-        list(_inside(str(Path(*wanted[:fixed]))))
+        list(_files_in(str(Path(*wanted[:fixed]))))
     return [
         path
         for path in glob.glob(pattern, recursive=True)
@@ -195,7 +196,7 @@ def _matching(pattern: str) -> list[str]:
     ]
 
 
-def _inside(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
+def _files_in(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
     """Files of a folder and of its folders, also by links, without those that are not data."""
     real = os.path.realpath(folder)
     # A link to a folder that it is in: these files are known.
@@ -205,7 +206,7 @@ def _inside(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
         shown = [entry for entry in entries if not _is_hidden(entry.name)]
     for entry in shown:
         if entry.is_dir():
-            yield from _inside(entry.path, above | {real})
+            yield from _files_in(entry.path, above | {real})
         else:
             yield entry.path
 

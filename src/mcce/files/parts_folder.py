@@ -18,7 +18,6 @@ parts that do not count yet.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -34,7 +33,7 @@ import pandas as pd
 
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, ReadError, WriteError, shorten
-from ..runtime.replacing import DRAFT, replacing, writing
+from ..runtime.files import DRAFT, checksum, replacing, writing
 from .answer_tables import Layout, count_status, stream_tables
 from .people_reader import PeopleReader
 from .sources import Format, RawBlock
@@ -267,12 +266,6 @@ def read_manifest(path: Path) -> Manifest | None:
         return Manifest.from_json((path / MANIFEST).read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def checksum(path: str | Path) -> str:
-    """The SHA-256 checksum of a file, read piece by piece."""
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager

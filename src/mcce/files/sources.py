@@ -435,7 +435,7 @@ class ArrowSource:
                 schema = file.schema_arrow
                 groups = ParquetGroups(seekable, file)
             else:
-                schema, groups = _of_arrow(pa, seekable)
+                schema, groups = _open_arrow(pa, seekable)
         except (pa.ArrowException, OSError) as error:
             raise unreadable(path, format_, error) from error
         check_unique(path, schema.names)
@@ -498,7 +498,7 @@ class ArrowSource:
         )
 
 
-def _of_arrow(pa: Any, stream: Any) -> tuple[Any, RowGroups]:
+def _open_arrow(pa: Any, stream: Any) -> tuple[Any, RowGroups]:
     """The schema, and the record batches of a file or stream."""
     is_file = not _is_standard_input(stream) and stream.read(len(MAGIC)) == MAGIC
     if not is_file:

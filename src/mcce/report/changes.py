@@ -82,9 +82,9 @@ class AnswerChanges:
 
 
 def without_needless(answers: Sequence[AnswerChanges]) -> list[AnswerChanges]:
-    """The answers of a person but those that ask for more than another one does.
+    """A person's answers, without those that include all changes of another.
 
-    Once answers are rounded, two may also be the same: the first one stays.
+    Rounding can make two answers equal: the first one stays.
     """
     kept: list[AnswerChanges] = []
     for at, answer in enumerate(answers):

@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import McceError, MissingExtraError, ParameterError, SavedFileError, shorten
-from ..runtime.replacing import check_regular, replacing
+from ..runtime.files import check_regular, replacing
 from ..version import __version__
 
 FORMAT = "mcce explainer"

@@ -35,9 +35,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .engine import ClientGoneError
 from .refusals import RefusalError
 from .settings import ServiceSettings
+from .task_queue import ClientGoneError
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -356,7 +356,7 @@ class JsonPeople:
         problems: list[Problem] = []
         columns: dict[str, list[Any]] = {name: [] for name in self.kinds}
         for place, person in enumerate(people):
-            for name, cell in self._cells(person, (*loc, place), problems):
+            for name, cell in self._check_cells(person, (*loc, place), problems):
                 columns[name].append(cell)
             if len(problems) >= MAX_PROBLEMS:
                 break
@@ -365,7 +365,7 @@ class JsonPeople:
         ((_, frame),) = self.reader.read(RawBlock(0, columns)).groups
         return frame
 
-    def _cells(
+    def _check_cells(
         self, person: Mapping[str, Any], loc: tuple[str | int, ...], problems: list[Problem]
     ) -> Iterator[tuple[str, Any]]:
         for name in person:

@@ -1,4 +1,4 @@
-"""Requests as tasks of the engine: read strictly, then computed together with others like them.
+"""Requests as tasks of a queue: read strictly, then computed together with others like them.
 
 Always true: everything is checked before a task waits; requests in one batch have the same options,
 so each gets what it would get alone.
@@ -28,7 +28,6 @@ from ..report.receipts import Origin, make_receipt
 from ..runtime.progress import Progress
 from ..version import __version__
 from .answering import Answerer
-from .engine import QueuedTask
 from .refusals import RefusalError
 from .requests import (
     MAX_RULES,
@@ -43,6 +42,7 @@ from .requests import (
     read_request_rules,
 )
 from .settings import ServiceSettings
+from .task_queue import QueuedTask
 
 
 class TaskMaker:

@@ -1,7 +1,8 @@
-"""Write a file whole or not at all, and say why that failed."""
+"""Files: written whole or not at all, with errors that say why, and their checksums."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import stat
@@ -69,3 +70,9 @@ def check_regular(status: os.stat_result) -> None:
     """Raise an OSError unless this is the status of a plain file."""
     if not stat.S_ISREG(status.st_mode):
         raise OSError("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is no plain file")
+
+
+def checksum(path: str | Path) -> str:
+    """The SHA-256 checksum of a file, read piece by piece."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
