@@ -125,8 +125,10 @@ def test_names_may_hold_commas(here, capsys):
 
 def test_what_cannot_work_is_an_error(here, capsys):
     wrong = [
-        (["--immutable", "Alter"], INPUT, "['Alter']"),
-        (["--drop", "Alter"], INPUT, "--drop"),
+        (["--immutable", "Alter"], USAGE, "--immutable names columns"),
+        (["--drop", "Alter"], USAGE, "--drop names columns"),
+        (["--seed", "-1"], USAGE, "--seed"),
+        (["--desired", "nan:"], USAGE, "got nan"),
         (["--dtype", "Age"], USAGE, "NAME=DTYPE"),
         (["--dtype", "Age=nonsense"], USAGE, "no dtype"),
         (["--dtype", "Sex=float64"], INPUT, "do not fit"),

@@ -223,7 +223,7 @@ class FitArguments:
     score_class: str | None = option("The class whose probability counts.", metavar="LABEL")
     drop: list[str] | None = option("Columns to leave out, e.g. the outcome.", metavar="NAMES")
     categorical: list[str] | None = option("Numbers that are only codes.", metavar="NAMES")
-    seed: int = option("Seed of all draws.", default=0)
+    seed: int = option("Seed of all draws.", default=0, low=0, high=2**64 - 1)
     sample_rows: int | None = option("Learn from so many of the rows, at most.", metavar="N", low=1)
     sample_key: str | None = option(
         "A column that tells all rows apart, is never missing and is no feature: it decides "
@@ -357,7 +357,7 @@ class AuditArguments:
         metavar="KIND",
     )
     n_people: int = option("People who get answers, at most.", default=1_000, metavar="N")
-    seed: int = option("Seed of samples.", default=0, metavar="N")
+    seed: int = option("Seed of samples.", default=0, metavar="N", low=0, high=2**64 - 1)
     output: str | None = option("An HTML page of the figures.", "--output", "-o", metavar="FILE")
     overwrite: bool = option(OVERWRITE, default=False)
     language: str = option("Language of the page: de, en or nb.", default="en", metavar="CODE")

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +140,8 @@ def _inputs(arguments: ExplainArguments) -> list[str | None]:
 
 def _kept(arguments: ExplainArguments, known: Collection[str]) -> list[str]:
     """The columns to copy, those of the key first."""
-    names = [split_names(texts, known) or [] for texts in (arguments.key, arguments.keep)]
-    return list(dict.fromkeys(chain.from_iterable(names)))
+    key = split_names("--key", arguments.key, known) or []
+    return list(dict.fromkeys([*key, *(split_names("--keep", arguments.keep, known) or [])]))
 
 
 def _show_ignored(arguments: ExplainArguments, reader: PeopleReader) -> None:
@@ -209,7 +208,7 @@ def _anonymity(arguments: ExplainArguments, schema: Schema) -> dict[str, Any]:
     pureness = arguments.min_pureness
     return {
         "anonymity": arguments.anonymity,
-        "quasi_identifiers": split_names(arguments.quasi_identifiers, known),
+        "quasi_identifiers": split_names("--quasi-identifiers", arguments.quasi_identifiers, known),
         # Such as the outcome, which fit left out.
         "training": rows[[name for name in rows.columns if name in known]],
         **({} if pureness is None else {"min_pureness": pureness}),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, SchemaError, shorten
+from ..errors import ParameterError
 from ..explainer import MCCE
 from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
@@ -28,7 +28,7 @@ from .inputs import check_output_path, read_dtypes, read_key, split_names
 from .predictors import load_predictor
 from .terminal import can_draw, notify, printable, show_json
 
-NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+NUMBER = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan)"
 INTERVAL = re.compile(rf"(?P<low>{NUMBER})?:(?P<high>{NUMBER})?")
 
 
@@ -106,24 +106,17 @@ def _sample(
 
 def _drop(arguments: FitArguments, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows without the columns of --drop."""
-    names = split_names(arguments.drop, list(rows.columns)) or []
-    unknown = [name for name in names if name not in rows.columns]
-    if unknown:
-        raise SchemaError(
-            f"--drop names columns that are not in the data: {shorten(unknown, 200)}. The "
-            f"columns are {shorten(list(rows.columns), 500)}."
-        )
-    return rows.drop(columns=names)
+    return rows.drop(columns=split_names("--drop", arguments.drop, list(rows.columns)) or [])
 
 
 def _parameters(arguments: FitArguments, predictor: Any, names: list[str]) -> dict[str, Any]:
     """Parameters of MCCE that hold names of columns and labels of the predictor."""
-    labels, codes = _labels(predictor), split_names(arguments.categorical, names)
+    labels, codes = _labels(predictor), split_names("--categorical", arguments.categorical, names)
     named, score_class = {str(label): label for label in labels}, arguments.score_class
     return {
         "desired": _read_desired(arguments.desired, labels),
-        "immutable": split_names(arguments.immutable, names),
-        "mutable": split_names(arguments.mutable, names),
+        "immutable": split_names("--immutable", arguments.immutable, names),
+        "mutable": split_names("--mutable", arguments.mutable, names),
         "kinds": dict.fromkeys(codes, "categorical") if codes else None,
         "score_class": named.get(str(score_class), score_class),
     }

@@ -96,12 +96,14 @@ def read_checksum(path: str) -> str:
         return checksum(path)
 
 
-def split_names(texts: Sequence[str] | None, known: Collection[str]) -> list[str] | None:
+def split_names(
+    option: str, texts: Sequence[str] | None, known: Collection[str]
+) -> list[str] | None:
     """Names of columns, separated by commas; a name that has commas itself stands alone.
 
     Examples
     --------
-    >>> split_names(["Age,Sex", "Income, net"], ["Age", "Sex", "Income, net"])
+    >>> split_names("--keep", ["Age,Sex", "Income, net"], ["Age", "Sex", "Income, net"])
     ['Age', 'Sex', 'Income, net']
     """
     if not texts:
@@ -109,6 +111,13 @@ def split_names(texts: Sequence[str] | None, known: Collection[str]) -> list[str
     names: list[str] = []
     for text in texts:
         names += [text] if text in known else [name.strip() for name in text.split(",")]
+    # No column is known if no file can be read, which is another error.
+    unknown = [name for name in names if name and name not in known] if known else []
+    if unknown:
+        raise ParameterError(
+            f"{option} names columns that are not in the data: {shorten(unknown, 200)}. The "
+            f"columns are {shorten(list(known), 500)}."
+        )
     return list(dict.fromkeys(name for name in names if name))
 
 

@@ -25,9 +25,9 @@ from typing import Any
 from uuid import uuid4
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
-from ..files.parts_folder import checksum
 from ..predictors import LightGBM, Onnx, Remote, XGBoost
 from ..predictors.transport import read_address
+from ..runtime.files import checksum
 from ..runtime.progress import without_prints
 from .arguments import PredictorArguments
 from .terminal import notify, printable

@@ -60,7 +60,7 @@ def run(arguments: ReportArguments) -> None:
     options = ReportOptions(
         labels=labels,
         constraints=rules,
-        groups=split_names(arguments.groups, list(map(str, explainer.schema_.names))),
+        groups=split_names("--groups", arguments.groups, list(map(str, explainer.schema_.names))),
         n_answers=arguments.explainer.n_counterfactuals or ReportOptions.n_answers,
         max_people=arguments.max_people,
         names=names,

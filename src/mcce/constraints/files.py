@@ -73,9 +73,9 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
         try:
             made = list(_make_constraints(entry))
         except ConstraintError as error:
-            line = error.line if isinstance(error, _EntryError) else entry.line
-            raise ConstraintError(f"{name}, line {line}: {error}") from None
-        source = f"{name}, line {entry.line}"
+            place = error.place if isinstance(error, _EntryError) else entry.place()
+            raise ConstraintError(f"{name}, {place}: {error}") from None
+        source = f"{name}, {entry.place()}"
         constraints += [replace(constraint, source=source) for constraint in made]
         if len(constraints) > MAX_RULES:
             raise ConstraintError(
@@ -177,22 +177,32 @@ def _json_value(value: Any, constraint: Constraint) -> Any:
 
 @dataclass(frozen=True)
 class RuleEntry:
-    """One entry of the list, with its text and the line on which that begins."""
+    """One entry of the list, with its number, its text and the line on which that begins.
+
+    Entries that do not begin with a header ``[[rules]]`` have no text of their own.
+    """
 
     content: Any
+    number: int = 1
     text: str = ""
     first_line: int = 1
 
-    @property
-    def line(self) -> int:
-        """Line of its first key."""
-        return self.line_of(next(iter(self.content), "") if isinstance(self.content, dict) else "")
+    def place(self, key: object = None) -> str:
+        """The line of a key, by default the first one; without a text, which rule it is."""
+        if not self.text:
+            return f"rule {self.number}"
+        key = next(iter(self.content), None) if key is None else key
+        tokens = [match for match in _TOKEN.finditer(self.text) if match.lastgroup != "skip"]
+        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+            is_key = after[0] in "=." or (before[0] == "." and after[0] == "]")
+            if is_key and _unquote(token) == key:
+                return f"line {self.first_line + self.text.count(chr(10), 0, token.start())}"
+        return f"line {self.first_line}"
 
-    def line_of(self, key: object) -> int:
-        """Line of a key, or of the entry if that is not found."""
-        quoted = rf"(?<![\w-])(['\"]?){re.escape(str(key))}\1[ \t]*[=.\]]"
-        found = re.search(quoted, self.text)
-        return self.first_line + self.text.count("\n", 0, found.start() if found else 0)
+
+def _unquote(token: re.Match[str]) -> str:
+    """A key as it is meant, without quotes and escapes."""
+    return str(tomllib.loads(f"key = {token[0]}")["key"] if token["text"] else token[0])
 
 
 def _read_toml(text: str, file: str) -> list[RuleEntry]:
@@ -200,8 +210,8 @@ def _read_toml(text: str, file: str) -> list[RuleEntry]:
 
     Examples
     --------
-    >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")[0].line
-    2
+    >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")[0].place()
+    'line 2'
     """
     text = text.replace("\r\n", "\n")
     listed = _listed_rules(_parse(text, file), file)
@@ -209,11 +219,11 @@ def _read_toml(text: str, file: str) -> list[RuleEntry]:
     headers = _TOKEN.sub(lambda m: " " * len(m[0]) if "\n" in m[0].strip() else m[0], text)
     starts = [match.start() for match in _HEADER.finditer(headers)]
     if len(starts) != len(listed):
-        return [RuleEntry(content) for content in listed]
+        return [RuleEntry(content, number) for number, content in enumerate(listed, start=1)]
     parts = zip(listed, starts, [*starts[1:], len(text)], strict=True)
     return [
-        RuleEntry(content, text[start:end], 1 + text.count("\n", 0, start))
-        for content, start, end in parts
+        RuleEntry(content, number, text[start:end], 1 + text.count("\n", 0, start))
+        for number, (content, start, end) in enumerate(parts, start=1)
     ]
 
 
@@ -236,9 +246,9 @@ def _listed_rules(content: Mapping[str, Any], file: str) -> list[Any]:
 class _EntryError(ConstraintError):
     """What is wrong on another line of an entry than its first."""
 
-    def __init__(self, line: int, message: str) -> None:
+    def __init__(self, place: str, message: str) -> None:
         super().__init__(message)
-        self.line = line
+        self.place = place
 
 
 def _make_constraints(entry: RuleEntry) -> Iterator[Constraint]:
@@ -260,6 +270,10 @@ def _make_constraints(entry: RuleEntry) -> Iterator[Constraint]:
         yield _call(name, value, {})
     else:
         for feature in value if isinstance(value, list) else [value]:
+            if isinstance(feature, datetime.time):
+                raise ConstraintError(
+                    f"{name}: the time {feature} is no column. Write the name in quotes."
+                )
             yield _call(name, [feature], {})
 
 
@@ -268,7 +282,7 @@ def _make_from_mapping(entry: RuleEntry, name: str, arguments: dict[str, Any]) -
     for key in arguments:
         if key not in known:
             raise _EntryError(
-                entry.line_of(key),
+                entry.place(key),
                 f"{name} has no argument {shorten(key, 60)}.{did_you_mean(key, known)} Its "
                 f"arguments are {', '.join(known)}.",
             )
@@ -277,7 +291,7 @@ def _make_from_mapping(entry: RuleEntry, name: str, arguments: dict[str, Any]) -
     features = arguments.pop("features", []) if name in OF_SEVERAL_FEATURES else []
     if not isinstance(features, list):
         raise _EntryError(
-            entry.line_of("features"), f"{name}: features must be a list, got {shorten(features)}."
+            entry.place("features"), f"{name}: features must be a list, got {shorten(features)}."
         )
     return _call(name, features, arguments)
 
@@ -292,14 +306,14 @@ def _read_allowed(entry: RuleEntry, name: str, allowed: Any) -> Any:
     for way in allowed:
         if not isinstance(way, Mapping) or way.keys() != {"from", "to"}:
             raise _EntryError(
-                entry.line_of("allowed"),
+                entry.place("allowed"),
                 "transitions: allowed must map each level to the levels it may become, or list "
                 f'entries such as {{from = "rent", to = ["own"]}}, got {shorten(way)}.',
             )
         (level,) = list_values(name, "from", _read_levels([way["from"]]))
         if level in read:
             raise _EntryError(
-                entry.line_of("allowed"),
+                entry.place("allowed"),
                 f"transitions: {shorten(level)} occurs twice. Keep one of them.",
             )
         read[level] = _read_levels(way["to"])
@@ -348,16 +362,18 @@ def _check_bounds(text: str, file: str) -> None:
             n_parts, n_values = n_parts + 1, n_values + 1
             number = kind == "word" and token[0] in "+-0123456789"
             longest = MAX_NUMBER if number else MAX_TEXT
-            if len(token) > longest + 2:
+            quotes = 0 if kind == "word" else 6 if token[:3] in ('"""', "'''") else 2
+            if len(token) - quotes > longest:
                 flaw = (
-                    f"{shorten(token, 40)} has {len(token)} characters, but "
+                    f"{shorten(token, 40)} has {len(token) - quotes} characters, but "
                     f"{'a number' if number else 'a string'} may have {longest}. Shorten it."
                 )
-        if max(nesting, n_parts) > MAX_NESTING:
+        if nesting > MAX_NESTING:
             flaw = (
-                f"more than {MAX_NESTING} lists or tables stand inside each other. Write it "
-                "flatter."
+                f"more than {MAX_NESTING} lists or tables are inside each other. Write it flatter."
             )
+        elif n_parts > MAX_NESTING:
+            flaw = f"a dotted name or number has more than {MAX_NESTING} parts. Write it flatter."
         elif n_values > MAX_VALUES:
             flaw = (
                 f"a file may hold {MAX_VALUES} keys and values, and this is one more. Split it, or "
