@@ -12,8 +12,8 @@ its arguments:
     [[rules]]
     levels = {feature = "housing", allowed = ["rent", "own", {missing = true}]}
 
-Errors point to the line. The service takes the same entries as JSON. A file may come from anywhere:
-its bounds are checked before or while it is parsed, never after.
+Errors point to the line where a rule begins. The service takes the same entries as JSON. A file may
+come from anywhere: its bounds are checked before or while it is parsed, never after.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ _TOKEN = re.compile(
     | (?P<mark>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*['\"]?rules['\"]?[ \t]*\]\]", re.MULTILINE)
+# Up to the first key.
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*['\"]?rules['\"]?[ \t]*\]\](?:\s|#[^\n]*+)*+", re.MULTILINE)
 
 
 def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
@@ -69,13 +70,12 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
         raise ConstraintError(f"A file of constraints must be called .toml, got {shorten(file)}.")
     name = quote_name(file.name)
     constraints: list[Constraint] = []
-    for entry in _read_toml(read_text(file, "constraints"), name):
+    for place, entry in _read_toml(read_text(file, "constraints"), name):
+        source = f"{name}, {place}"
         try:
-            made = list(_make_constraints(entry))
+            made = make_constraints(entry)
         except ConstraintError as error:
-            place = error.place if isinstance(error, _EntryError) else entry.place()
-            raise ConstraintError(f"{name}, {place}: {error}") from None
-        source = f"{name}, {entry.place()}"
+            raise ConstraintError(f"{source}: {error}") from None
         constraints += [replace(constraint, source=source) for constraint in made]
         if len(constraints) > MAX_RULES:
             raise ConstraintError(
@@ -93,7 +93,7 @@ def make_constraints(content: Any) -> list[Constraint]:
     >>> make_constraints({"only_up": ["age", "salary"]})
     [only_up('age'), only_up('salary')]
     """
-    return list(_make_constraints(RuleEntry(content)))
+    return list(_make_constraints(content))
 
 
 def write_entry(constraint: Constraint) -> dict[str, Any]:
@@ -175,56 +175,23 @@ def _json_value(value: Any, constraint: Constraint) -> Any:
     )
 
 
-@dataclass(frozen=True)
-class RuleEntry:
-    """One entry of the list, with its number, its text and the line on which that begins.
-
-    Entries that do not begin with a header ``[[rules]]`` have no text of their own.
-    """
-
-    content: Any
-    number: int = 1
-    text: str = ""
-    first_line: int = 1
-
-    def place(self, key: object = None) -> str:
-        """The line of a key, by default the first one; without a text, which rule it is."""
-        if not self.text:
-            return f"rule {self.number}"
-        key = next(iter(self.content), None) if key is None else key
-        tokens = [match for match in _TOKEN.finditer(self.text) if match.lastgroup != "skip"]
-        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-            is_key = after[0] in "=." or (before[0] == "." and after[0] == "]")
-            if is_key and _unquote(token) == key:
-                return f"line {self.first_line + self.text.count(chr(10), 0, token.start())}"
-        return f"line {self.first_line}"
-
-
-def _unquote(token: re.Match[str]) -> str:
-    """A key as it is meant, without quotes and escapes."""
-    return str(tomllib.loads(f"key = {token[0]}")["key"] if token["text"] else token[0])
-
-
-def _read_toml(text: str, file: str) -> list[RuleEntry]:
-    r"""The entries of a TOML file, with their lines.
+def _read_toml(text: str, file: str) -> list[tuple[str, Any]]:
+    r"""The entries of a TOML file, each with its line, or its number in a list without headers.
 
     Examples
     --------
-    >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")[0].place()
-    'line 2'
+    >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")
+    [('line 2', {'only_up': 'age'})]
     """
     text = text.replace("\r\n", "\n")
     listed = _listed_rules(_parse(text, file), file)
     # A line of a string is no header.
     headers = _TOKEN.sub(lambda m: " " * len(m[0]) if "\n" in m[0].strip() else m[0], text)
-    starts = [match.start() for match in _HEADER.finditer(headers)]
-    if len(starts) != len(listed):
-        return [RuleEntry(content, number) for number, content in enumerate(listed, start=1)]
-    parts = zip(listed, starts, [*starts[1:], len(text)], strict=True)
-    return [
-        RuleEntry(content, number, text[start:end], 1 + text.count("\n", 0, start))
-        for number, (content, start, end) in enumerate(parts, start=1)
-    ]
+    lines = [1 + text.count("\n", 0, header.end()) for header in _HEADER.finditer(headers)]
+    places = [f"line {line}" for line in lines]
+    if len(places) != len(listed):
+        places = [f"rule {at}" for at, _ in enumerate(listed, start=1)]
+    return list(zip(places, listed, strict=True))
 
 
 def _listed_rules(content: Mapping[str, Any], file: str) -> list[Any]:
@@ -243,29 +210,21 @@ def _listed_rules(content: Mapping[str, Any], file: str) -> list[Any]:
     return content["rules"]
 
 
-class _EntryError(ConstraintError):
-    """What is wrong on another line of an entry than its first."""
-
-    def __init__(self, place: str, message: str) -> None:
-        super().__init__(message)
-        self.place = place
-
-
-def _make_constraints(entry: RuleEntry) -> Iterator[Constraint]:
+def _make_constraints(entry: Any) -> Iterator[Constraint]:
     """The constraints that an entry stands for; a list of features makes one for each."""
-    if not isinstance(entry.content, Mapping) or len(entry.content) != 1:
+    if not isinstance(entry, Mapping) or len(entry) != 1:
         raise ConstraintError(
             "an entry must be the name of one constraint with its arguments, such as "
-            f'only_up = "age", got {shorten(entry.content)}.'
+            f'only_up = "age", got {shorten(entry)}.'
         )
-    ((name, value),) = entry.content.items()
+    ((name, value),) = entry.items()
     if name not in BUILDERS:
         raise ConstraintError(
             f"there is no constraint {shorten(name, 60)}.{did_you_mean(name, BUILDERS)} The "
             f"constraints are {', '.join(BUILDERS)}."
         )
     if isinstance(value, Mapping):
-        yield _make_from_mapping(entry, name, dict(value))
+        yield _make_from_mapping(name, dict(value))
     elif isinstance(value, list) and name in OF_SEVERAL_FEATURES:
         yield _call(name, value, {})
     else:
@@ -277,26 +236,23 @@ def _make_constraints(entry: RuleEntry) -> Iterator[Constraint]:
             yield _call(name, [feature], {})
 
 
-def _make_from_mapping(entry: RuleEntry, name: str, arguments: dict[str, Any]) -> Constraint:
+def _make_from_mapping(name: str, arguments: dict[str, Any]) -> Constraint:
     known = list(inspect.signature(BUILDERS[name]).parameters)
     for key in arguments:
         if key not in known:
-            raise _EntryError(
-                entry.place(key),
+            raise ConstraintError(
                 f"{name} has no argument {shorten(key, 60)}.{did_you_mean(key, known)} Its "
-                f"arguments are {', '.join(known)}.",
+                f"arguments are {', '.join(known)}."
             )
     if "allowed" in arguments:
-        arguments["allowed"] = _read_allowed(entry, name, arguments["allowed"])
+        arguments["allowed"] = _read_allowed(name, arguments["allowed"])
     features = arguments.pop("features", []) if name in OF_SEVERAL_FEATURES else []
     if not isinstance(features, list):
-        raise _EntryError(
-            entry.place("features"), f"{name}: features must be a list, got {shorten(features)}."
-        )
+        raise ConstraintError(f"{name}: features must be a list, got {shorten(features)}.")
     return _call(name, features, arguments)
 
 
-def _read_allowed(entry: RuleEntry, name: str, allowed: Any) -> Any:
+def _read_allowed(name: str, allowed: Any) -> Any:
     """The levels that a rule allows, as Python has them: None where a file says missing."""
     if isinstance(allowed, Mapping):
         return {level: _read_levels(after) for level, after in allowed.items()}
@@ -305,17 +261,13 @@ def _read_allowed(entry: RuleEntry, name: str, allowed: Any) -> Any:
     read: dict[Any, Any] = {}
     for way in allowed:
         if not isinstance(way, Mapping) or way.keys() != {"from", "to"}:
-            raise _EntryError(
-                entry.place("allowed"),
+            raise ConstraintError(
                 "transitions: allowed must map each level to the levels it may become, or list "
-                f'entries such as {{from = "rent", to = ["own"]}}, got {shorten(way)}.',
+                f'entries such as {{from = "rent", to = ["own"]}}, got {shorten(way)}.'
             )
         (level,) = list_values(name, "from", _read_levels([way["from"]]))
         if level in read:
-            raise _EntryError(
-                entry.place("allowed"),
-                f"transitions: {shorten(level)} occurs twice. Keep one of them.",
-            )
+            raise ConstraintError(f"transitions: {shorten(level)} occurs twice. Keep one of them.")
         read[level] = _read_levels(way["to"])
     return read
 
