@@ -8,7 +8,7 @@ classes of options themselves. :mod:`mcce.cli.commands` makes command lines of t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import partial
 from inspect import Parameter
 from pathlib import Path
@@ -70,18 +70,22 @@ def _ranked_parameters(
         if declared["required"]:
             rank = 0 if prefix else 1
             default = None if one.name in optional else ...
-        names: tuple[str, ...] = ()
-        if "names" in declared:
-            names = declared["names"] or (f"--{one.name.replace('_', '-')}",)
         yield (
             rank,
             Parameter(
                 f"{prefix}{one.name}",
                 Parameter.KEYWORD_ONLY,
-                default=declared["make"](default, *names),
+                default=declared["make"](default, *option_names(one)),
                 annotation=hints[one.name],
             ),
         )
+
+
+def option_names(one: Field[Any]) -> tuple[str, ...]:
+    """What an option is called; nothing for an argument that is given by its place."""
+    if "names" not in one.metadata:
+        return ()
+    return one.metadata["names"] or (f"--{one.name.replace('_', '-')}",)
 
 
 def from_parameters(command: type[Arguments], values: Mapping[str, Any]) -> Arguments:

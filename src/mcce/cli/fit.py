@@ -146,10 +146,7 @@ def _interval(text: str) -> Interval | None:
     ends = INTERVAL.fullmatch(text.strip())
     if ends is None or text.strip() == ":":
         return None
-    low, high = ends["low"], ends["high"]
-    return Interval(
-        float("-inf") if low is None else float(low), float("inf") if high is None else float(high)
-    )
+    return Interval(float(ends["low"] or "-inf"), float(ends["high"] or "inf"))
 
 
 def _make_generator(arguments: FitArguments, sample: TrainingSample | None) -> Any:
