@@ -36,7 +36,7 @@ def option(
 
 
 def argument(text: str, metavar: str, default: Any = "") -> Any:
-    """A field that is given by its place."""
+    """A field that is a positional argument."""
     make = partial(typer.Argument, help=text, metavar=metavar)
     return field(default=default, metadata={"make": make, "required": True})
 
@@ -82,7 +82,7 @@ def _ranked_parameters(
 
 
 def option_names(one: Field[Any]) -> tuple[str, ...]:
-    """What an option is called; nothing for an argument that is given by its place."""
+    """The names of an option; none for a positional argument."""
     if "names" not in one.metadata:
         return ()
     return one.metadata["names"] or (f"--{one.name.replace('_', '-')}",)
@@ -122,7 +122,7 @@ class RunArguments:
 
 @dataclass(frozen=True)
 class PredictorArguments:
-    """Which black box is meant, and what it does not say itself."""
+    """The predictor, and what its file does not say."""
 
     name: str = option(
         "The black box: a .joblib, .pkl, .skops, .onnx, .ubj or .json (XGBoost), .txt "

@@ -87,8 +87,8 @@ from .terminal import (
 
 # Failures that are shown as they happen; a file lists all in the end.
 MAX_SHOWN_FAILURES = 5
-# Begins to answer, given a folder and people per block: the number of partitions, and what becomes
-# of each part; None is for the number of parts in one process, which is not known.
+# Begins to answer, given a folder and people per block. Returns the number of partitions, which is
+# None in one process, and the outcome of each part.
 Begin = Callable[[PartsFolder, int], tuple[int | None, Iterator[Outcome]]]
 
 
@@ -209,14 +209,14 @@ def _anonymity(arguments: ExplainArguments, schema: Schema) -> dict[str, Any]:
     return {
         "anonymity": arguments.anonymity,
         "quasi_identifiers": split_names("--quasi-identifiers", arguments.quasi_identifiers, known),
-        # Such as the outcome, which fit left out.
+        # Without columns that fit left out, such as the outcome.
         "training": rows[[name for name in rows.columns if name in known]],
         **({} if pureness is None else {"min_pureness": pureness}),
     }
 
 
 def _anonymity_key(arguments: ExplainArguments) -> dict[str, Any]:
-    """What decides the output of anonymous answers; nothing for all others."""
+    """The part of the run key for anonymous answers; empty for others."""
     if arguments.anonymity is None or arguments.training is None:
         return {}
     return {
@@ -345,7 +345,7 @@ def _count_rows(arguments: ExplainArguments, files: Sequence[PeopleFile]) -> int
 def _run_key(
     arguments: ExplainArguments, format_: Format, layout: Layout, inputs: Collection[Format]
 ) -> dict[str, Any]:
-    """Everything that decides the output, but for the people and how many a block has."""
+    """Everything that decides the output, except the people and the block size."""
     explainer, table = arguments.explainer, arguments.table
     return {
         "mcce": __version__,
@@ -387,7 +387,7 @@ def _write_parts(
 
 @dataclass
 class _Tally:
-    """What became of parts so far; ``n_partitions`` if processes share the work."""
+    """Outcomes of parts so far; ``n_partitions`` if processes share the work."""
 
     arguments: ExplainArguments
     bar: ProgressBar
@@ -412,11 +412,11 @@ class _Tally:
         # In one process, people are counted as they are answered.
         if outcome.done.reused or self.n_partitions is not None:
             bar.n_done += record.n_rows
-        # What an earlier run has written comes first, and does not count for the rate.
+        # Parts of an earlier run come first, and do not count for the rate.
         (bar.reuse if self.n_reused == len(self.records) else bar.show)(bar.n_done)
 
     def _show(self, partition: Partition, failure: Failure, *, again: bool) -> None:
-        """Show what failed, but not too often."""
+        """Show a failure, up to a few of them."""
         self.n_shown += 1
         if self.arguments.run.as_json or self.n_shown > MAX_SHOWN_FAILURES + 1:
             return
@@ -438,7 +438,7 @@ class _Tally:
 
 
 def _conclude(arguments: ExplainArguments, tally: _Tally, folder: PartsFolder) -> None:
-    """Show what became of everybody; raise if partitions failed."""
+    """Show the counts by status; raise if partitions failed."""
     failed = sorted(tally.failed, key=lambda one: one[0].number)
     listed = [_report(partition, failure) for partition, failure in failed]
     details, text = {}, ""
@@ -489,7 +489,7 @@ def _summarize(
     details: Mapping[str, Any] | None = None,
     text: str = "",
 ) -> None:
-    """Show what became of everybody."""
+    """Show the counts by status."""
     people = {name: count for name, count in totals.items() if name != UNSTABLE}
     n_unstable, output = totals[UNSTABLE], arguments.output
     if arguments.run.as_json:

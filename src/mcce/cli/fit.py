@@ -123,7 +123,7 @@ def _parameters(arguments: FitArguments, predictor: Any, names: list[str]) -> di
 
 
 def _read_desired(texts: Sequence[str] | None, classes: Collection[Any]) -> Any:
-    """What is desired: an interval of scores such as ``0.5:``, or labels.
+    """The desired scores, an interval such as ``0.5:``, or the desired labels.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _summarize(
 
 
 def _describe(sample: TrainingSample) -> str:
-    """What of a sample is complete, and what is over-represented."""
+    """Which rows a sample has all of, and which are over-represented."""
     accepted = sample.strata[sample.strata["accepted"]]
     return (
         f"All accepted rows are kept of {int(accepted['whole'].sum()):,} of {len(accepted):,} "
@@ -224,7 +224,7 @@ def _describe(sample: TrainingSample) -> str:
 
 
 def _kept_of_rows(generator: Any) -> str:
-    """What of the training rows a saved explainer holds, as a sentence."""
+    """A sentence on the training values that a saved explainer holds."""
     if not is_private(generator):
         return (
             "It holds training values: protect it like the training data (mcce inspect shows "

@@ -1,4 +1,4 @@
-"""What several commands do with their arguments: load explainers, read names, check outputs."""
+"""Steps that several commands share: load explainers, read names, check outputs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def read_key(path: str | None) -> bytes | None:
 
 
 def read_checksum(path: str) -> str:
-    """The checksum of a file that the user named; what goes wrong is a ReadError."""
+    """The checksum of a file that the user named; errors are ReadErrors."""
     with reading(path):
         return checksum(path)
 

@@ -23,7 +23,7 @@ from .terminal import notify, printable
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the output goes; standard output has neither a file nor a folder."""
+    """Where the output goes; standard output has no file and no folder."""
 
     name: str
     format: Format

@@ -144,7 +144,7 @@ class Layout:
 
 
 def _measures(result: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
-    """What is measured of answers; of anonymous ones nothing that depends on exact values."""
+    """Measures of answers; of anonymous ones, only those that do not depend on exact values."""
     if result.anonymous is None:
         return result.measures
     return result.measures[["sparsity"]].join(result.anonymous.measures)

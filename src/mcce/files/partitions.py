@@ -159,7 +159,7 @@ def is_single(name: str) -> bool:
 
 
 def _files_of_name(name: str) -> list[str]:
-    """The files that one name stands for."""
+    """The files that one name means."""
     if name == STANDARD:
         raise ParameterError("Standard input is one stream and cannot be one of several files.")
     with reading(name):
@@ -167,7 +167,7 @@ def _files_of_name(name: str) -> list[str]:
             Path(name).stat()
             return [name]
         matched = [name] if Path(name).is_dir() else _matching(name)
-        # A pattern may stand for a folder and for what is in it.
+        # A pattern may match a folder and the files in it.
         found = {
             os.path.abspath(path)
             for at in matched
@@ -179,12 +179,12 @@ def _files_of_name(name: str) -> list[str]:
 
 
 def _matching(pattern: str) -> list[str]:
-    """What a pattern stands for, without hidden names that it does not spell out."""
+    """Paths that match a pattern, without hidden names that it does not spell out."""
     wanted = Path(pattern).parts
     spelled = [part for part in wanted if _is_hidden(part)]
     fixed = next(at for at, part in enumerate(wanted) if glob.has_magic(part))
     if "**" in wanted:
-        # Where it cannot look, glob says nothing.
+        # glob skips folders that it cannot read; this raises.
         list(_files_in(str(Path(*wanted[:fixed]))))
     return [
         path

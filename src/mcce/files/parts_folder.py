@@ -65,7 +65,7 @@ class BlockRun:
     layout: Layout
 
     def answer(self, block: RawBlock) -> tuple[pd.DataFrame, dict[str, int]]:
-        """The table of answers to a block, and what is to be counted."""
+        """The table of answers to a block, and its counts."""
         people = self.reader.read(block)
         results = [(at, self.explain(frame)) for at, frame in people.groups]
         table = self.layout.table(people, results)
@@ -75,7 +75,7 @@ class BlockRun:
     def write_parts(
         self, blocks: Iterable[RawBlock], folder: PartsFolder, format_: Format
     ) -> Iterator[Done]:
-        """Write one part per block, but for those that are complete."""
+        """Write one part per block, except for complete ones."""
         for number, block in enumerate(self.at_least_one(blocks)):
             yield self.write_part([block], folder, number, block.fingerprint(), format_)
 
@@ -118,7 +118,7 @@ class Done:
 
 
 class Answered:
-    """Tables of answers, one per block, and what they are about so far."""
+    """Tables of answers, one per block, and counts of those so far."""
 
     def __init__(self, work: BlockRun, blocks: Iterable[RawBlock]) -> None:
         self._work, self._blocks = work, blocks
@@ -178,7 +178,7 @@ class PartsFolder:
             if record is None or record.fingerprint != fingerprint:
                 return None
             return record if checksum(self.part(number)) == record.sha256 else None
-        # What cannot be read is computed again.
+        # A part that cannot be read is computed again.
         except OSError:
             return None
 
@@ -218,7 +218,7 @@ class PartsFolder:
         return [self.part(number) for number in records]
 
     def clear(self) -> None:
-        """Remove all that this module put into the folder, and nothing else."""
+        """Remove everything that this module wrote into the folder, and nothing else."""
         with writing(self.path):
             ours = [file.name for file in self.path.iterdir() if OURS.fullmatch(file.name)]
             records = {name for name in ours if name.startswith("_")}
@@ -232,7 +232,7 @@ class PartsFolder:
                 (self.path / name).unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the folder and all that this module put there, and nothing else."""
+        """Remove the folder and everything that this module wrote there, and nothing else."""
         self.clear()
         with writing(self.path):
             if not any(self.path.iterdir()):
@@ -279,7 +279,7 @@ def alone(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # One that is empty says nothing; others stay.
+        # An empty folder is removed; others stay.
         if is_new:
             with suppress(OSError):
                 path.rmdir()
@@ -333,7 +333,7 @@ def _record_of(part: str) -> str:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a folder of parts is about.
+    """The run key of a folder of parts, its run, and whether it is complete.
 
     Examples
     --------
@@ -383,7 +383,7 @@ class Manifest:
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any], of: str = "") -> Iterator[str]:
-    """What differs between two jobs; of values with names of their own, only those that do."""
+    """Differences between two run keys; of nested values, only those that differ."""
     for name in sorted(was.keys() | now.keys()):
         old, new = was.get(name), now.get(name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):

@@ -144,7 +144,7 @@ def changes_of(
         if any(change.feature in mentioned for change in then):
             # Another value would have other consequences.
             do = [replace(change, others=(), rung=_nearest(change.rung)) for change in do]
-        # Where nothing but such a column differs, it is what the person would have to change.
+        # If only such columns differ, they are what the person would have to change.
         answers.append(AnswerChanges(do, then) if do else AnswerChanges(then))
     return answers
 

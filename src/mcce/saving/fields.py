@@ -191,13 +191,13 @@ def unpack_label_rule(plain: Any, schema: Schema) -> LabelRule:
 
 
 def pack_surrogate(surrogate: Surrogate) -> dict[str, Any]:
-    """What imitates the predictor; JSON has no NaN."""
+    """The surrogate as plain data; JSON has no NaN."""
     no_threshold = {"threshold": None} if math.isnan(surrogate.threshold) else {}
     return write_fields(surrogate) | no_threshold
 
 
 def unpack_surrogate(plain: Any, schema: Schema) -> Surrogate:
-    """What imitates the predictor, checked."""
+    """The surrogate from plain data, checked."""
     surrogate = Surrogate(**read_fields(Surrogate, plain, schema, "what imitates the predictor"))
     if len(surrogate.trees) != 2:
         raise SavedFileError("what imitates the predictor is not two models")

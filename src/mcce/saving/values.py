@@ -308,7 +308,7 @@ CODECS = (
 # Of all registered classes.
 _GENERATOR = Codec(object, "generator", _take_generator, _make_generator)
 _DISTANCE = Codec(object, "distance", _take_distance, _make_distance)
-# What a file may hold, but not as a cell.
+# A file may hold these, but not as cells.
 NO_CELLS = (
     *(list, set, dict, Interval, Search, ExactSearch),
     *CONSTRAINT_KINDS,

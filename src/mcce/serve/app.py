@@ -300,7 +300,7 @@ def _json(content: Any) -> Response:
 
 
 def _documented(model: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route answers, for its description."""
+    """The responses of a route, for its description."""
     return {200: {"model": model, "content": {JSON: {}}}, **refused_with(*statuses)}
 
 

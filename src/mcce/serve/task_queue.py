@@ -195,7 +195,7 @@ class TaskQueue:
             with cancellable(self.limits.seconds) as cancellation:
                 with self._change:
                     thread.cancellation = cancellation
-                    # Those who left before it could be cancelled.
+                    # Clients may have left before this.
                     thread.stop_if_left()
                 results = batch[0].work([task.given for task in batch])
         except (CancelledError, ExpiredError):
@@ -206,7 +206,7 @@ class TaskQueue:
             if len(batch) == 1:
                 batch[0].settle(error=_safe(error))
                 return
-            # Nobody pays for what is wrong with others.
+            # An error of one task must not fail the others.
             with self._change:
                 if not thread.is_replaced:
                     self._retry(batch)
@@ -226,7 +226,7 @@ class QueuedTask:
     seconds: float | None = None
     submitted: float = field(default_factory=time.monotonic)
     future: Future[Any] = field(default_factory=Future, repr=False)
-    # What is answered, of the result.
+    # Makes the answer from the result.
     reply: Callable[[Any], Any] = lambda result: result
     is_gone: bool = False
     is_retried: bool = False

@@ -205,7 +205,7 @@ def to_json(content: Any) -> bytes:
 
 
 def _stop_after(seconds: float) -> Callback:
-    """What ends a search some seconds from now."""
+    """A callback that ends a search some seconds from now."""
     ends = time.monotonic() + seconds
 
     def stop(progress: Progress) -> bool:
@@ -221,7 +221,7 @@ def _alone(work: Callable[[], Any], size: int) -> QueuedTask:
 
 
 def _key(body: ExplainBody) -> tuple[Any, ...]:
-    """What those who share a search have in common; words matter only in details."""
+    """A key that is equal for requests that can share a search; words matter only in details."""
     language = body.language if body.details else None
     options = body.search, body.n_counterfactuals, body.details, language
     return ("explain", *options, json.dumps(body.rules, sort_keys=True))
@@ -233,7 +233,7 @@ def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _parts(frames: Sequence[pd.DataFrame]) -> list[slice]:
-    """Where the people of each request stand among all."""
+    """The rows of each request among all."""
     ends = accumulate(map(len, frames), initial=0)
     return [slice(first, last) for first, last in pairwise(ends)]
 

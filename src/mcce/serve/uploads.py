@@ -93,7 +93,7 @@ class Uploads:
         if settings.folder is None:
             self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         seconds = self.limits.job_seconds
-        # Those of this process that are not done, and when they were begun.
+        # Unfinished jobs of this process, and when they began.
         self._tasks: dict[str, QueuedTask] = {}
         self._begun: dict[str, float] = {}
         self.queue = TaskQueue(QueueLimits(1, self.limits.jobs, 1, seconds, spare=1))
@@ -215,7 +215,7 @@ class Uploads:
         except (CancelledError, ExpiredError):
             state = replace(state, state="failed", error="it was stopped")
         except BaseException as error:
-            # Predictors may also raise SystemExit. What it says may quote cells.
+            # Predictors may also raise SystemExit. The message may quote cells.
             state = replace(state, state="failed", error=f"unexpected {type(error).__name__}")
         path.unlink(missing_ok=True)
         with suppress(OSError, RemovedError):
@@ -397,7 +397,7 @@ class Upload:
 
 
 def _prefix(reader: PeopleReader, nobody: Counterfactuals[pd.DataFrame]) -> str:
-    """What stands before the names of our columns, if columns of the file have such names."""
+    """A prefix of our columns, if columns of the file have their names."""
     try:
         Layout.plan(reader, nobody)
     except ParameterError:
