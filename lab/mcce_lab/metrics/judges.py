@@ -36,7 +36,7 @@ N_FOLDS, N_DETECTING = 5, 100
 
 @dataclass(frozen=True, eq=False)
 class Judges:
-    """Four scores of rows, fitted on real accepted rows; see :meth:`fit`.
+    """Four scores of rows, fitted on real accepted rows by ``fit``.
 
     ``outlier_factor``: local outlier factor, 20 neighbours. ``isolation``: score of an isolation
     forest. ``pca_residual``: what the components that explain 90 % of the variance leave over.
