@@ -84,7 +84,18 @@ class IVDM(FeatureDistance):
         self.missing = missing
 
     def check(self, schema: Schema) -> None:
-        """Raise for a parameter that cannot be used."""
+        """Raise for a parameter that cannot be used.
+
+        Parameters
+        ----------
+        schema
+            The columns.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter cannot be used.
+        """
         super().check(schema)
         HVDM(alpha=self.alpha).check(schema)
         check_whole("n_bins", self.n_bins, 1, MAX_BINS)
@@ -121,11 +132,17 @@ class IVDM(FeatureDistance):
         return self
 
     def to_arrays(self) -> Mapping[str, Any]:
-        """The shares of levels, and those of the bins of each number that varies."""
+        """What was learned, as arrays.
+
+        Returns
+        -------
+        dict
+            The shares of levels, and those of the bins of each number that varies.
+        """
         return {"levels": dict(self.levels_.to_arrays()), "bins": self.bins_}
 
     def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
-        """Take what :meth:`to_arrays` gave, as if fitted; returns itself.
+        """Take what :meth:`to_arrays` gave, as if fitted.
 
         Parameters
         ----------
@@ -133,6 +150,11 @@ class IVDM(FeatureDistance):
             What :meth:`to_arrays` gave.
         schema
             The columns of the training data.
+
+        Returns
+        -------
+        IVDM
+            Itself.
 
         Raises
         ------

@@ -582,7 +582,7 @@ class MCCE(BaseEstimator):
         >>> bank = pd.DataFrame({"salary": np.arange(600) % 90, "debt": np.arange(600) % 70})
         >>> explainer = MCCE(lambda frame: (frame["salary"] - frame["debt"]) / 100, (0.3, 1.0))
         >>> explainer.set_params(search="sparse", random_state=0).fit(bank).surrogate_
-        <Surrogate: r2 1.00 and rank agreement 0.99 on 100 of 600 training rows, leads searches>
+        <Surrogate: r2 1.00 and rank agreement 0.99 on 100 of 600 training rows, used by searches>
         """
         return self.fitted_.surrogate
 

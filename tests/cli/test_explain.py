@@ -197,7 +197,7 @@ def test_what_cannot_work_is_said_and_nothing_is_written(explain, here, capsys):
         (["--anonymity", "5"], USAGE, "--anonymity needs --quasi-identifiers"),
         (training, USAGE, "--training is for anonymous answers"),
         ([*ANONYMOUS, *training, "--workers", "2"], USAGE, "in one process"),
-        ([*ANONYMOUS[:3], "Nope", *training], INPUT, "['Nope']"),
+        ([*ANONYMOUS[:3], "Nope", *training], USAGE, "['Nope']"),
         (["--anonymity", "1", *ANONYMOUS[2:], *training], USAGE, "from 2 to"),
     ]
     for arguments, code, text in wrong:

@@ -125,8 +125,9 @@ def test_names_may_hold_commas(here, capsys):
 
 def test_what_cannot_work_is_an_error(here, capsys):
     wrong = [
-        (["--immutable", "Alter"], INPUT, "['Alter']"),
-        (["--drop", "Alter"], INPUT, "--drop"),
+        (["--immutable", "Alter"], USAGE, "--immutable names columns"),
+        (["--drop", "Alter"], USAGE, "--drop names columns"),
+        (["--seed", "-1"], USAGE, "--seed"),
         (["--dtype", "Age"], USAGE, "NAME=DTYPE"),
         (["--dtype", "Age=nonsense"], USAGE, "no dtype"),
         (["--dtype", "Sex=float64"], INPUT, "do not fit"),
@@ -158,6 +159,7 @@ def test_desired_is_an_interval_or_labels_and_fit_says_whose_probability(here, c
     # A label that looks like an interval is a label.
     assert main([*command, "--desired", "1:2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["score_of"] == ["1:2"]
+    assert main([*command, "--desired", "nan:"]) == USAGE
 
 
 def test_a_signed_file_is_opened_with_its_key_alone(here):

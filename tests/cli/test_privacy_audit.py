@@ -54,7 +54,7 @@ def test_what_cannot_be_audited_is_said_in_one_paragraph(here, capsys):
         (["--training", "train.csv", "--holdout", "absent.csv"], INPUT, "absent.csv"),
         ([*ROWS, "-o", "privacy.txt"], USAGE, "ends in .html"),
         ([*ROWS, "-o", "train.csv"], USAGE, "ends in .html"),
-        ([*ROWS, "--quasi-identifiers", "absent"], USAGE, "quasi_identifiers names columns"),
+        ([*ROWS, "--quasi-identifiers", "absent"], USAGE, "--quasi-identifiers names columns"),
         ([*ROWS, "--release", "all"], USAGE, "release must be one of"),
         ([*ROWS, "-o", "privacy.html"], USAGE, "--overwrite"),
         (["--training", "train.csv", "--holdout", "short.csv"], INPUT, "lacks the columns ['Age']"),

@@ -146,7 +146,7 @@ def test_errors_are_one_paragraph_with_an_exit_code(report, capsys):
         (["-o", "r.html", "--row", "60"], USAGE, "--row must be from 0 to 59"),
         (["-o", "r.html", "--language", "fr"], USAGE, "language must be one of"),
         (["-o", "r.html", "--labels", "l.toml", "--language", "de"], USAGE, "do not go together"),
-        (["-o", "r.html", "--groups", "sxe"], USAGE, "groups must be columns"),
+        (["-o", "r.html", "--groups", "sxe"], USAGE, "--groups names columns"),
         (["-o", "r.html", "--max-people", "0"], USAGE, "max_people"),
         (["-o", "r.html", "--name", "customer"], INPUT, "lacks the columns"),
         (["-o", "r.html", "--card", "absent.md"], INPUT, "absent.md"),

@@ -74,7 +74,9 @@ def test_a_wrong_cell_half_way_names_row_and_column_and_the_run_goes_on(
     assert not (here / "answers.csv").exists()
     written = {path: path.stat().st_mtime_ns for path in parts.glob("part-*.csv")}
     assert len(written) == 3
-    assert explain(*BLOCKS, "--overwrite", "--resume") == INPUT  # resuming wins
+    assert explain(*BLOCKS, "--overwrite", "--resume") == USAGE
+    assert "Leave out one of them" in capsys.readouterr().err
+    assert explain(*BLOCKS, "--resume") == INPUT
     assert written == {path: path.stat().st_mtime_ns for path in parts.glob("part-*.csv")}
     change(36, "Age", "50")
     assert explain("-o", "answers.csv", "--resume") == 0
@@ -97,7 +99,7 @@ def test_parts_that_were_damaged_and_people_who_changed_are_answered_again(
     assert_whole()
 
 
-def test_the_run_of_another_job_is_not_continued(explain, parts, change, assert_whole, capsys):
+def test_a_run_with_other_settings_is_not_continued(explain, parts, change, assert_whole, capsys):
     change(36, "Age", "?")
     assert explain(*BLOCKS) == INPUT
     capsys.readouterr()
@@ -109,7 +111,7 @@ def test_the_run_of_another_job_is_not_continued(explain, parts, change, assert_
     for other in (["--n-counterfactuals", 2], ["--rules", "rules.toml"], ["--delimiter", ";"]):
         assert explain("-o", "answers.csv", "--resume", *other) != 0
     manifest = json.loads((parts / "_manifest.json").read_text())
-    manifest["job"]["block_rows"] = "many"
+    manifest["run_key"]["block_rows"] = "many"
     (parts / "_manifest.json").write_text(json.dumps(manifest))
     assert explain("-o", "answers.csv", "--resume") == USAGE
     (parts / "_manifest.json").write_text("{}")

@@ -163,7 +163,7 @@ def test_what_cannot_work_is_said_before_anything_is_done(share, here, capsys, m
     monkeypatch.setitem(sys.modules, "distributed", None)
     wrong = [
         ([], ["lake"], USAGE, "--key customer"),
-        (["--key", "nonsense"], ["lake"], INPUT, "lacks the columns ['nonsense']"),
+        (["--key", "nonsense"], ["lake"], USAGE, "--key names columns"),
         (["--key", "Age"], ["lake"], USAGE, "features already"),
         ([*KEY, "--workers", "0"], ["lake"], USAGE, "at least 1, got 0"),
         ([*KEY, "--engine", "abacus"], ["lake"], USAGE, "got 'abacus'"),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bank_files import INPUT
+from bank_files import USAGE
 from mcce.cli import main
 from terminals import in_terminal
 
@@ -47,7 +47,7 @@ def test_hostile_names_and_values_are_escaped_on_the_terminal_alone(here, capsys
     rows = [json.loads(line) for line in (here / answers).read_text("utf-8").splitlines()]
     assert set(levels) <= set(rows[0])
     assert {row[name] for row in rows for name in levels} - {None} <= set(levels)
-    assert main([*fit, "-o", "x.mcce", "--immutable", "\x1b[2J<b>"]) == INPUT
+    assert main([*fit, "-o", "x.mcce", "--immutable", "\x1b[2J<b>"]) == USAGE
     said = capsys.readouterr().err
     assert "\x1b" not in said
     assert "\\x1b[2J<b>" in said

@@ -166,12 +166,12 @@ def test_quality_does_not_depend_on_the_unit(train):
     assert quality(2.0**900) == (r2, agreement, error)
 
 
-def test_it_says_whether_it_leads(train):
+def test_it_says_whether_it_is_used(train):
     good = fitted(score, train).surrogate_
 
-    assert "leads searches" in repr(good)
-    assert "leads no search: r2 is below 0.25" in repr(replace(good, r2=0.1))
-    assert "leads no search: these are too few" in repr(replace(good, n_held_out=20))
+    assert "used by searches" in repr(good)
+    assert "not used: r2 is below 0.25" in repr(replace(good, r2=0.1))
+    assert "not used: these are too few" in repr(replace(good, n_held_out=20))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ FrameT = TypeVar("FrameT")
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What a baseline learns from."""
+    """The data that a baseline learns from."""
 
     rows: EncodedRows
     scored: ScoredRows
@@ -78,7 +78,7 @@ class Declined:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a baseline found."""
+    """The answers of a baseline."""
 
     owner: IntArray
     frame: pd.DataFrame

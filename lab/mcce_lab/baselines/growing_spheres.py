@@ -182,7 +182,7 @@ class _Search:
     def draw(
         self, who: IntArray, inner: FloatArray, width: FloatArray
     ) -> tuple[BoolArray, FloatArray]:
-        """Who has an accepted point in their shell, and the nearest one; NaN for the others.
+        """Whether each person has an accepted point in the shell, and the nearest one, else NaN.
 
         ``inner`` and ``width`` are those of everybody's shell.
         """

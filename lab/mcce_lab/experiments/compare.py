@@ -120,7 +120,7 @@ def _fitted(
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """What answers in a cell are measured by: the same for every method."""
+    """Measures of the answers in a cell: the same for every method."""
 
     draw: Draw
     evaluator: Evaluator
@@ -130,7 +130,7 @@ class Measures:
 
     @classmethod
     def of(cls, draw: Draw, seed: int) -> Measures:
-        """What the answers to the people of a draw are measured by."""
+        """The measures of answers to the people of a draw."""
         case = draw.case
         given: dict[str, Any] = {
             "immutable": case.immutable,

@@ -219,7 +219,7 @@ class CTGAN(DrawsCells, BaseEstimator):
     def _units(
         self, column: ColumnModes, rows: EncodedRows, position: int, seed: int
     ) -> FloatArray:
-        """What the networks see of a feature of the training rows, modes drawn at random."""
+        """The inputs of the networks for a feature of the training rows, modes drawn at random."""
         u = np.random.default_rng([seed, position]).random(len(rows))
         numbers = rows.schema.features[position].numbers
         mode, place = column.encode(rows.descent[position].astype(np.int64), numbers, u)

@@ -36,11 +36,28 @@ N_FOLDS, N_DETECTING = 5, 100
 
 @dataclass(frozen=True, eq=False)
 class Judges:
-    """Four scores of rows, fitted on real accepted rows; see :meth:`fit`.
+    """Four scores of rows, fitted on real accepted rows by ``fit``.
 
     ``outlier_factor``: local outlier factor, 20 neighbours. ``isolation``: score of an isolation
     forest. ``pca_residual``: what the components that explain 90 % of the variance leave over.
     ``density``: minus the log density of a mixture of 8 Gaussians on normal scores of the numbers.
+
+    Parameters
+    ----------
+    evaluator
+        The training data, which say how columns are scaled.
+    centre, scale
+        Mean and standard deviation of each axis among the real rows.
+    sorted_numbers
+        The values of each axis among the real rows, sorted.
+    models
+        The fitted models by name.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"age": np.arange(20, 80), "salary": np.arange(20, 80) * 100})
+    >>> list(Judges.fit(rows, Evaluator.fit(rows))(rows.head(1)))
+    ['outlier_factor', 'isolation', 'pca_residual', 'density']
     """
 
     evaluator: Evaluator
@@ -65,6 +82,7 @@ class Judges:
         Returns
         -------
         Judges
+            The fitted judges.
 
         Raises
         ------

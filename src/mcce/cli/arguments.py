@@ -8,7 +8,7 @@ classes of options themselves. :mod:`mcce.cli.commands` makes command lines of t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import partial
 from inspect import Parameter
 from pathlib import Path
@@ -36,7 +36,7 @@ def option(
 
 
 def argument(text: str, metavar: str, default: Any = "") -> Any:
-    """A field that is given by its place."""
+    """A field that is a positional argument."""
     make = partial(typer.Argument, help=text, metavar=metavar)
     return field(default=default, metadata={"make": make, "required": True})
 
@@ -70,18 +70,22 @@ def _ranked_parameters(
         if declared["required"]:
             rank = 0 if prefix else 1
             default = None if one.name in optional else ...
-        names: tuple[str, ...] = ()
-        if "names" in declared:
-            names = declared["names"] or (f"--{one.name.replace('_', '-')}",)
         yield (
             rank,
             Parameter(
                 f"{prefix}{one.name}",
                 Parameter.KEYWORD_ONLY,
-                default=declared["make"](default, *names),
+                default=declared["make"](default, *option_names(one)),
                 annotation=hints[one.name],
             ),
         )
+
+
+def option_names(one: Field[Any]) -> tuple[str, ...]:
+    """The names of an option; none for a positional argument."""
+    if "names" not in one.metadata:
+        return ()
+    return one.metadata["names"] or (f"--{one.name.replace('_', '-')}",)
 
 
 def from_parameters(command: type[Arguments], values: Mapping[str, Any]) -> Arguments:
@@ -118,7 +122,7 @@ class RunArguments:
 
 @dataclass(frozen=True)
 class PredictorArguments:
-    """Which black box is meant, and what it does not say itself."""
+    """The predictor, and what its file does not say."""
 
     name: str = option(
         "The black box: a .joblib, .pkl, .skops, .onnx, .ubj or .json (XGBoost), .txt "
@@ -223,7 +227,7 @@ class FitArguments:
     score_class: str | None = option("The class whose probability counts.", metavar="LABEL")
     drop: list[str] | None = option("Columns to leave out, e.g. the outcome.", metavar="NAMES")
     categorical: list[str] | None = option("Numbers that are only codes.", metavar="NAMES")
-    seed: int = option("Seed of all draws.", default=0)
+    seed: int = option("Seed of all draws.", default=0, low=0, high=2**64 - 1)
     sample_rows: int | None = option("Learn from so many of the rows, at most.", metavar="N", low=1)
     sample_key: str | None = option(
         "A column that tells all rows apart, is never missing and is no feature: it decides "
@@ -357,7 +361,7 @@ class AuditArguments:
         metavar="KIND",
     )
     n_people: int = option("People who get answers, at most.", default=1_000, metavar="N")
-    seed: int = option("Seed of samples.", default=0, metavar="N")
+    seed: int = option("Seed of samples.", default=0, metavar="N", low=0, high=2**64 - 1)
     output: str | None = option("An HTML page of the figures.", "--output", "-o", metavar="FILE")
     overwrite: bool = option(OVERWRITE, default=False)
     language: str = option("Language of the page: de, en or nb.", default="en", metavar="CODE")

@@ -15,8 +15,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..datasets import Dataset, load_german_credit
 from ..explainer import MCCE
+from ..runtime.files import writing
 from ..runtime.progress import without_warnings
-from ..runtime.replacing import writing
 from .arguments import DemoArguments
 from .terminal import printable, show, show_json, table
 

@@ -5,20 +5,17 @@ work among processes; then partitions that failed are listed, and the others are
 
 Always true: nothing is computed before input, output and settings are checked; what is written does
 not depend on the engine or the number of workers; existing output is never lost unless the user
-wants that; a file appears whole and under its name at the end alone, and until then its parts
-stand in a folder beside it.
+wants that (:mod:`.output`).
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +26,28 @@ from ..execution.workers import (
     FilesTask,
     Outcome,
     PackedExplainer,
-    Reading,
-    explain_units,
+    ReadPlan,
+    explain_partitions,
     find_executor,
 )
 from ..explainer import MCCE
-from ..files.answer_tables import Layout, join_parts, stream_tables
+from ..files.answer_tables import Layout, stream_tables
+from ..files.partitions import (
+    Partition,
+    PeopleFile,
+    find_files,
+    is_single,
+    names_checksum,
+    scan_files,
+)
 from ..files.parts_folder import (
     FAILURES,
     UNSTABLE,
     Answered,
     BlockRun,
-    Manifest,
-    Number,
     PartRecord,
     PartsFolder,
     alone,
-    read_manifest,
 )
 from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import (
@@ -53,13 +55,10 @@ from ..files.sources import (
     Format,
     estimate_rows,
     find_format,
-    reading,
-    require_pyarrow,
 )
 from ..files.training import read_training
-from ..files.units import PeopleFile, Unit, find_files, is_single, names_checksum, scan_files
+from ..runtime.files import writing
 from ..runtime.progress import ProgressBar, without_warnings
-from ..runtime.replacing import replacing, writing
 from ..tables.schema import Schema
 from ..version import __version__
 from .arguments import ExplainArguments
@@ -74,6 +73,7 @@ from .inputs import (
     read_rules_file,
     split_names,
 )
+from .output import Destination
 from .predictors import PredictorLoader, predictor_checksum, split_limits
 from .terminal import (
     can_draw,
@@ -87,14 +87,14 @@ from .terminal import (
 
 # Failures that are shown as they happen; a file lists all in the end.
 MAX_SHOWN_FAILURES = 5
-# Begins to answer, given a folder and people per block: the number of partitions, and what becomes
-# of each part; None is for the number of parts in one process, which is not known.
+# Begins to answer, given a folder and people per block. Returns the number of partitions, which is
+# None in one process, and the outcome of each part.
 Begin = Callable[[PartsFolder, int], tuple[int | None, Iterator[Outcome]]]
 
 
 def run(arguments: ExplainArguments) -> None:
     """Explain people, in this process or shared among several."""
-    target = Destination.find(arguments.output, arguments.output_format)
+    target = Destination.find(arguments)
     if arguments.block_rows is not None and arguments.block_rows < 1:
         raise ParameterError(f"--block-rows must be at least 1, got {arguments.block_rows}.")
     _check_anonymity(arguments)
@@ -110,7 +110,7 @@ def _run_here(arguments: ExplainArguments, target: Destination) -> None:
     path, table = arguments.people[0], arguments.table
     kind = find_format(path, table.format)
     check_output_path(arguments.output, [path, arguments.training, *_inputs(arguments)])
-    if _is_complete(arguments, target):
+    if target.is_complete():
         return
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
     with open_people(path, explainer.schema_, table, partial(_kept, arguments)) as people:
@@ -121,14 +121,15 @@ def _run_here(arguments: ExplainArguments, target: Destination) -> None:
             if target.folder is None:
                 _stream(arguments, work, people, target.format, bar)
                 return
-            job = _job(arguments, target.format, work.layout, [kind]) | _anonymity_job(arguments)
+            run_key = _run_key(arguments, target.format, work.layout, [kind])
+            run_key |= _anonymity_key(arguments) | {"block_rows": BLOCK_ROWS}
 
             def begin(folder: PartsFolder, block_rows: int) -> tuple[None, Iterator[Outcome]]:
                 blocks = people.raw_blocks(block_rows)
                 parts = enumerate(work.write_parts(blocks, folder, target.format))
-                return None, (Outcome(Unit(n, path, kind), done) for n, done in parts)
+                return None, (Outcome(Partition(n, path, kind), done) for n, done in parts)
 
-            _write_parts(arguments, target, job | {"block_rows": BLOCK_ROWS}, bar, begin)
+            _write_parts(arguments, target, run_key, bar, begin)
 
 
 def _inputs(arguments: ExplainArguments) -> list[str | None]:
@@ -139,8 +140,8 @@ def _inputs(arguments: ExplainArguments) -> list[str | None]:
 
 def _kept(arguments: ExplainArguments, known: Collection[str]) -> list[str]:
     """The columns to copy, those of the key first."""
-    names = [split_names(texts, known) or [] for texts in (arguments.key, arguments.keep)]
-    return list(dict.fromkeys(chain.from_iterable(names)))
+    key = split_names("--key", arguments.key, known) or []
+    return list(dict.fromkeys([*key, *(split_names("--keep", arguments.keep, known) or [])]))
 
 
 def _show_ignored(arguments: ExplainArguments, reader: PeopleReader) -> None:
@@ -207,15 +208,15 @@ def _anonymity(arguments: ExplainArguments, schema: Schema) -> dict[str, Any]:
     pureness = arguments.min_pureness
     return {
         "anonymity": arguments.anonymity,
-        "quasi_identifiers": split_names(arguments.quasi_identifiers, known),
-        # Such as the outcome, which fit left out.
+        "quasi_identifiers": split_names("--quasi-identifiers", arguments.quasi_identifiers, known),
+        # Without columns that fit left out, such as the outcome.
         "training": rows[[name for name in rows.columns if name in known]],
         **({} if pureness is None else {"min_pureness": pureness}),
     }
 
 
-def _anonymity_job(arguments: ExplainArguments) -> dict[str, Any]:
-    """What decides the output of anonymous answers; nothing for all others."""
+def _anonymity_key(arguments: ExplainArguments) -> dict[str, Any]:
+    """The part of the run key for anonymous answers; empty for others."""
     if arguments.anonymity is None or arguments.training is None:
         return {}
     return {
@@ -230,29 +231,34 @@ def _run_shared(arguments: ExplainArguments, target: Destination) -> None:
     """Explain the people of files on several processes."""
     executor = find_executor(arguments.engine or "local", arguments.workers)
     paths = _check_shared(arguments)
-    if _is_complete(arguments, target):
+    if target.is_complete():
         return
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
     rules = read_rules_file(arguments.explainer.rules)
     files = scan_files(paths, arguments.table.format, arguments.table.delimiter)
     with without_warnings():
-        reading, layout = _plan_files(arguments, explainer, rules, files)
-    # Neither the rows of a partition nor the job depend on who does the work.
-    job = _job(arguments, target.format, layout, [file.format for file in files])
-    job["people"] = {"n_files": len(files), "sha256": names_checksum(files)}
+        read_plan, layout = _plan_files(arguments, explainer, rules, files)
+    # Neither the rows of a partition nor the key depend on the engine.
+    run_key = _run_key(arguments, target.format, layout, [file.format for file in files])
+    run_key["people"] = {"n_files": len(files), "sha256": names_checksum(files)}
+    run_key["block_rows"] = PARTITION_ROWS
 
     def begin(folder: PartsFolder, block_rows: int) -> tuple[int, Iterator[Outcome]]:
-        units = [unit for at, file in enumerate(files) for unit in file.units(at, block_rows)]
+        partitions = [
+            partition
+            for at, file in enumerate(files)
+            for partition in file.partitions(at, block_rows)
+        ]
         choice = split_limits(arguments.predictor, arguments.workers or 1)
         loader, tolerance = PredictorLoader.here(choice), arguments.explainer.tolerance
         packed = PackedExplainer.pack(explainer, loader, tolerance=tolerance)
-        task = FilesTask(packed, reading, layout, folder, target.format, block_rows, rules)
-        return len(units), explain_units(executor, task, units)
+        task = FilesTask(packed, read_plan, layout, folder, target.format, block_rows, rules)
+        return len(partitions), explain_partitions(executor, task, partitions)
 
     assert target.folder is not None
     target = replace(target, folder=target.folder.resolve())
     bar = people_bar(_count_rows(arguments, files), wanted=not arguments.run.quiet)
-    _write_parts(arguments, target, job | {"block_rows": PARTITION_ROWS}, bar, begin)
+    _write_parts(arguments, target, run_key, bar, begin)
 
 
 def _check_shared(arguments: ExplainArguments) -> list[str]:
@@ -295,26 +301,28 @@ def _check_shared(arguments: ExplainArguments) -> list[str]:
 
 def _plan_files(
     arguments: ExplainArguments, explainer: MCCE, rules: Any, files: Sequence[PeopleFile]
-) -> tuple[Reading, Layout]:
+) -> tuple[ReadPlan, Layout]:
     """How people are read and answers are written in all files alike."""
     table = arguments.table
     keep = _kept(arguments, {name for file in files for name in file.names})
     whole = frozenset(name for name in keep if all(file.holds_whole(name) for file in files))
-    reading = Reading(tuple(keep), whole, read_dtypes(table.dtypes), table.delimiter)
-    reader = _first_reader(explainer, reading, files)
+    read_plan = ReadPlan(tuple(keep), whole, read_dtypes(table.dtypes), table.delimiter)
+    reader = _first_reader(explainer, read_plan, files)
     _show_ignored(arguments, reader)
     nobody = explainer.explain(reader.empty(), constraints=rules)
-    return reading, Layout.plan(reader, nobody, arguments.prefix, numbered=not arguments.key)
+    return read_plan, Layout.plan(reader, nobody, arguments.prefix, numbered=not arguments.key)
 
 
-def _first_reader(explainer: MCCE, reading: Reading, files: Sequence[PeopleFile]) -> PeopleReader:
+def _first_reader(
+    explainer: MCCE, read_plan: ReadPlan, files: Sequence[PeopleFile]
+) -> PeopleReader:
     """How the first readable file is read; if there is none, raise the error of the first."""
     failure: McceError | None = None
     for file in files:
         try:
             if file.error is not None:
                 raise file.error
-            return reading.plan(file.path, file, explainer.schema_)
+            return read_plan.reader(file.path, file, explainer.schema_)
         except (ReadError, SchemaError) as error:
             failure = failure or error
     assert failure is not None
@@ -334,10 +342,10 @@ def _count_rows(arguments: ExplainArguments, files: Sequence[PeopleFile]) -> int
     return sum(known) if len(known) == len(sizes) else None
 
 
-def _job(
+def _run_key(
     arguments: ExplainArguments, format_: Format, layout: Layout, inputs: Collection[Format]
 ) -> dict[str, Any]:
-    """Everything that decides the output, but for the people and how many a block has."""
+    """Everything that decides the output, except the people and the block size."""
     explainer, table = arguments.explainer, arguments.table
     return {
         "mcce": __version__,
@@ -356,64 +364,64 @@ def _job(
 def _write_parts(
     arguments: ExplainArguments,
     target: Destination,
-    job: dict[str, Any],
+    run_key: Mapping[str, Any],
     bar: ProgressBar,
     begin: Begin,
 ) -> None:
-    """Write the parts, and the file if one is wanted; ``job`` has the default people per block."""
+    """Write the parts, and the file if one is wanted; ``run_key`` has the default block size."""
     assert target.folder is not None
     with alone(target.folder):
         # Another run may have ended since this one began.
-        if _is_complete(arguments, target):
+        if target.is_complete():
             return
-        folder, block_rows = _open_folder(arguments, target, target.folder, job)
-        n_units, outcomes = begin(folder, block_rows)
-        tally = _Tally(arguments, bar, n_units)
+        folder, block_rows = target.open_folder(target.folder, run_key, arguments.block_rows)
+        n_partitions, outcomes = begin(folder, block_rows)
+        tally = _Tally(arguments, bar, n_partitions)
         with bar, _resumable(tally.describe):
             for outcome in outcomes:
                 tally.add(outcome)
         if not tally.failed:
-            _finish(target, folder, dict(sorted(tally.records.items())))
+            target.finish(folder, dict(sorted(tally.records.items())))
         _conclude(arguments, tally, folder)
 
 
 @dataclass
 class _Tally:
-    """What became of parts so far; ``n_units`` if processes share the work."""
+    """Outcomes of parts so far; ``n_partitions`` if processes share the work."""
 
     arguments: ExplainArguments
     bar: ProgressBar
-    n_units: int | None
+    n_partitions: int | None
     n_shown: int = 0
     records: dict[Any, PartRecord] = field(default_factory=dict)
     n_reused: int = 0
     totals: Counter[str] = field(default_factory=Counter)
-    failed: list[tuple[Unit, Failure]] = field(default_factory=list)
+    failed: list[tuple[Partition, Failure]] = field(default_factory=list)
 
     def add(self, outcome: Outcome) -> None:
         """Count a part, and show it if it failed."""
         if outcome.failure is not None:
-            self._show(outcome.unit, outcome.failure, again=outcome.again)
-            self.failed += [] if outcome.again else [(outcome.unit, outcome.failure)]
+            self._show(outcome.partition, outcome.failure, again=outcome.again)
+            self.failed += [] if outcome.again else [(outcome.partition, outcome.failure)]
         if outcome.done is None:
             return
         record, bar = outcome.done.record, self.bar
-        self.records[outcome.unit.number] = record
+        self.records[outcome.partition.number] = record
         self.totals.update(record.counts)
         self.n_reused += outcome.done.reused
         # In one process, people are counted as they are answered.
-        if outcome.done.reused or self.n_units is not None:
+        if outcome.done.reused or self.n_partitions is not None:
             bar.n_done += record.n_rows
-        # What an earlier run has written comes first, and does not count for the rate.
+        # Parts of an earlier run come first, and do not count for the rate.
         (bar.reuse if self.n_reused == len(self.records) else bar.show)(bar.n_done)
 
-    def _show(self, unit: Unit, failure: Failure, *, again: bool) -> None:
-        """Show what failed, but not too often."""
+    def _show(self, partition: Partition, failure: Failure, *, again: bool) -> None:
+        """Show a failure, up to a few of them."""
         self.n_shown += 1
         if self.arguments.run.as_json or self.n_shown > MAX_SHOWN_FAILURES + 1:
             return
         what = "failed, to be tried again" if again else "failed"
-        text = f"{what}: {unit.shown}: {printable(failure.reason)}"
+        text = f"{what}: {partition.shown}: {printable(failure.reason)}"
         trace = printable(failure.traceback, lines=True) if self.arguments.run.debug else ""
         if self.n_shown > MAX_SHOWN_FAILURES:
             trace = ""
@@ -423,21 +431,21 @@ class _Tally:
     def describe(self) -> str:
         """How many are complete."""
         n_people = _count(self.totals)
-        if self.n_units is None:
+        if self.n_partitions is None:
             return f"The answers to the first {n_people} people are complete"
-        done = f"{len(self.records)} of {self.n_units} partitions are complete"
+        done = f"{len(self.records)} of {self.n_partitions} partitions are complete"
         return f"{done}, the answers to {n_people:,} people"
 
 
 def _conclude(arguments: ExplainArguments, tally: _Tally, folder: PartsFolder) -> None:
-    """Show what became of everybody; raise if partitions failed."""
+    """Show the counts by status; raise if partitions failed."""
     failed = sorted(tally.failed, key=lambda one: one[0].number)
-    listed = [_report(unit, failure) for unit, failure in failed]
+    listed = [_report(partition, failure) for partition, failure in failed]
     details, text = {}, ""
-    if tally.n_units is not None:
+    if tally.n_partitions is not None:
         reused = f", {tally.n_reused} of them from an earlier run" if tally.n_reused else ""
-        text = f" {tally.n_units} partitions{reused}."
-        details = {"n_partitions": tally.n_units, "n_reused": tally.n_reused, "failed": listed}
+        text = f" {tally.n_partitions} partitions{reused}."
+        details = {"n_partitions": tally.n_partitions, "n_reused": tally.n_reused, "failed": listed}
     if not failed or arguments.run.as_json:
         _summarize(arguments, tally.totals, tally.bar.seconds, details, text)
     if not failed:
@@ -445,111 +453,16 @@ def _conclude(arguments: ExplainArguments, tally: _Tally, folder: PartsFolder) -
     folder.list_failures(listed)
     _, first = failed[0]
     raise first.kind(
-        f"{len(failed)} of {tally.n_units} partitions failed; "
+        f"{len(failed)} of {tally.n_partitions} partitions failed; "
         f"{shorten(folder.path / FAILURES, 200)} lists them. The others are complete. The same "
         "command with --resume tries those that failed again."
     )
 
 
-def _report(unit: Unit, failure: Failure) -> dict[str, Any]:
+def _report(partition: Partition, failure: Failure) -> dict[str, Any]:
     """A failure, for machines."""
-    rows = {"path": unit.path, "first": unit.first, "n_rows": unit.n_rows}
+    rows = {"path": partition.path, "first": partition.first, "n_rows": partition.n_rows}
     return rows | {"kind": failure.kind.__name__, "reason": failure.reason}
-
-
-@dataclass(frozen=True)
-class Destination:
-    """Where the output goes."""
-
-    file: Path | None
-    folder: Path | None
-    format: Format
-
-    @classmethod
-    def find(cls, output: str, format_: str | None) -> Destination:
-        """The target that the user named."""
-        if output.lower().endswith(".gz"):
-            raise ParameterError(
-                f"Output is not compressed, got -o {shorten(output, 200)}. Leave out .gz, or write "
-                "to standard output and send that through gzip."
-            )
-        is_folder = output.endswith(("/", "\\")) or Path(output).is_dir()
-        is_folder = is_folder and output != STANDARD
-        name = "answers.parquet" if is_folder else output
-        found = find_format(name, format_, option="--output-format")
-        if found in ("parquet", "arrow"):
-            require_pyarrow(output)
-        if output == STANDARD:
-            return cls(None, None, found)
-        if is_folder:
-            return cls(None, Path(output), found)
-        # Beside the file that a link leads to: files move only within a file system.
-        path = Path(os.path.realpath(output))
-        return cls(path, path.with_name(f"{path.name}.parts"), found)
-
-    def is_unfinished(self, manifest: Manifest | None) -> bool:
-        """Whether the folder of parts, with this manifest, is that of a run to go on with."""
-        return manifest is not None and (self.file is not None or manifest.n_parts is None)
-
-
-def _is_complete(arguments: ExplainArguments, target: Destination) -> bool:
-    """Whether a run that would go on has ended; raises if output would be lost."""
-    if target.folder is None:
-        if arguments.resume:
-            raise ParameterError("Standard output cannot be resumed. Name a file with -o.")
-        return False
-    if arguments.overwrite and not arguments.resume:
-        return False
-    with reading(str(target.folder)):
-        manifest = read_manifest(target.folder)
-        if target.file is None:
-            ended = manifest is not None and not target.is_unfinished(manifest)
-        else:
-            ended = manifest is None and target.file.exists()
-    if arguments.overwrite:
-        return False
-    if arguments.resume:
-        if ended:
-            notify(f"{printable(arguments.output)} is there; no run is left to resume.")
-        return ended
-    if ended:
-        raise ParameterError(
-            f"{shorten(arguments.output, 200)} exists already. Replace it with --overwrite, or "
-            "name another output."
-        )
-    if manifest is not None:
-        raise ParameterError(
-            f"There is an unfinished run in {shorten(target.folder, 200)}. Go on with --resume, or "
-            "begin anew with --overwrite."
-        )
-    return False
-
-
-def _open_folder(
-    arguments: ExplainArguments, target: Destination, path: Path, job: dict[str, Any]
-) -> tuple[PartsFolder, int]:
-    """The folder of parts, a new one or that of an unfinished run, and people per block.
-
-    People per block are as the user says, as in the unfinished run, or the default.
-    """
-    resumes = arguments.resume and target.is_unfinished(read_manifest(path))
-    if arguments.overwrite and not resumes:
-        PartsFolder(path, "").clear()
-    manifest = read_manifest(path)
-    found = None if manifest is None else manifest.job.get("block_rows")
-    known = found if isinstance(found, int) and found > 0 else job["block_rows"]
-    block_rows = known if arguments.block_rows is None else arguments.block_rows
-    job = job | {"block_rows": block_rows}
-    return PartsFolder.open(path, job, f".{target.format}"), block_rows
-
-
-def _finish(target: Destination, folder: PartsFolder, records: Mapping[Number, PartRecord]) -> None:
-    """End a run: the parts stay as a folder, or become the file that is wanted."""
-    parts = folder.finish(records)
-    if target.file is not None:
-        with writing(target.file), replacing(target.file, folder.path) as stream:
-            join_parts(parts, target.format, stream)
-        folder.remove()
 
 
 @contextmanager
@@ -576,7 +489,7 @@ def _summarize(
     details: Mapping[str, Any] | None = None,
     text: str = "",
 ) -> None:
-    """Show what became of everybody."""
+    """Show the counts by status."""
     people = {name: count for name, count in totals.items() if name != UNSTABLE}
     n_unstable, output = totals[UNSTABLE], arguments.output
     if arguments.run.as_json:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, SchemaError, shorten
+from ..errors import ParameterError
 from ..explainer import MCCE
+from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
 from ..files.training import iterate_training, read_training
 from ..files.training_sample import TrainingSample, even_blocks, sample_training
-from ..files.units import find_files, is_single
 from ..model import is_private
 from ..predictors.adapters import adapt
 from ..predictors.decision import Interval
@@ -28,7 +28,7 @@ from .inputs import check_output_path, read_dtypes, read_key, split_names
 from .predictors import load_predictor
 from .terminal import can_draw, notify, printable, show_json
 
-NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+NUMBER = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan)"
 INTERVAL = re.compile(rf"(?P<low>{NUMBER})?:(?P<high>{NUMBER})?")
 
 
@@ -106,31 +106,24 @@ def _sample(
 
 def _drop(arguments: FitArguments, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows without the columns of --drop."""
-    names = split_names(arguments.drop, list(rows.columns)) or []
-    unknown = [name for name in names if name not in rows.columns]
-    if unknown:
-        raise SchemaError(
-            f"--drop names columns that are not in the data: {shorten(unknown, 200)}. The "
-            f"columns are {shorten(list(rows.columns), 500)}."
-        )
-    return rows.drop(columns=names)
+    return rows.drop(columns=split_names("--drop", arguments.drop, list(rows.columns)) or [])
 
 
 def _parameters(arguments: FitArguments, predictor: Any, names: list[str]) -> dict[str, Any]:
     """Parameters of MCCE that hold names of columns and labels of the predictor."""
-    labels, codes = _labels(predictor), split_names(arguments.categorical, names)
+    labels, codes = _labels(predictor), split_names("--categorical", arguments.categorical, names)
     named, score_class = {str(label): label for label in labels}, arguments.score_class
     return {
         "desired": _read_desired(arguments.desired, labels),
-        "immutable": split_names(arguments.immutable, names),
-        "mutable": split_names(arguments.mutable, names),
+        "immutable": split_names("--immutable", arguments.immutable, names),
+        "mutable": split_names("--mutable", arguments.mutable, names),
         "kinds": dict.fromkeys(codes, "categorical") if codes else None,
         "score_class": named.get(str(score_class), score_class),
     }
 
 
 def _read_desired(texts: Sequence[str] | None, classes: Collection[Any]) -> Any:
-    """What is desired: an interval of scores such as ``0.5:``, or labels.
+    """The desired scores, an interval such as ``0.5:``, or the desired labels.
 
     Examples
     --------
@@ -153,10 +146,7 @@ def _interval(text: str) -> Interval | None:
     ends = INTERVAL.fullmatch(text.strip())
     if ends is None or text.strip() == ":":
         return None
-    low, high = ends["low"], ends["high"]
-    return Interval(
-        float("-inf") if low is None else float(low), float("inf") if high is None else float(high)
-    )
+    return Interval(float(ends["low"] or "-inf"), float(ends["high"] or "inf"))
 
 
 def _make_generator(arguments: FitArguments, sample: TrainingSample | None) -> Any:
@@ -224,7 +214,7 @@ def _summarize(
 
 
 def _describe(sample: TrainingSample) -> str:
-    """What of a sample is complete, and what is over-represented."""
+    """Which rows a sample has all of, and which are over-represented."""
     accepted = sample.strata[sample.strata["accepted"]]
     return (
         f"All accepted rows are kept of {int(accepted['whole'].sum()):,} of {len(accepted):,} "
@@ -234,7 +224,7 @@ def _describe(sample: TrainingSample) -> str:
 
 
 def _kept_of_rows(generator: Any) -> str:
-    """What of the training rows a saved explainer holds, as a sentence."""
+    """A sentence on the training values that a saved explainer holds."""
     if not is_private(generator):
         return (
             "It holds training values: protect it like the training data (mcce inspect shows "

@@ -1,4 +1,4 @@
-"""What several commands do with their arguments: load explainers, read names, check outputs."""
+"""Steps that several commands share: load explainers, read names, check outputs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..constraints.files import read_constraints
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE, load
-from ..files.parts_folder import checksum
 from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import find_format, open_source, reading
 from ..privacy import anonymize
+from ..runtime.files import checksum
 from ..runtime.progress import Progress, ProgressBar, without_prints
 from ..tables.schema import Schema
 from .arguments import ExplainerArguments, PredictorArguments, RunArguments, TableArguments
@@ -91,17 +91,19 @@ def read_key(path: str | None) -> bytes | None:
 
 
 def read_checksum(path: str) -> str:
-    """The checksum of a file that the user named; what goes wrong is a ReadError."""
+    """The checksum of a file that the user named; errors are ReadErrors."""
     with reading(path):
         return checksum(path)
 
 
-def split_names(texts: Sequence[str] | None, known: Collection[str]) -> list[str] | None:
+def split_names(
+    option: str, texts: Sequence[str] | None, known: Collection[str]
+) -> list[str] | None:
     """Names of columns, separated by commas; a name that has commas itself stands alone.
 
     Examples
     --------
-    >>> split_names(["Age,Sex", "Income, net"], ["Age", "Sex", "Income, net"])
+    >>> split_names("--keep", ["Age,Sex", "Income, net"], ["Age", "Sex", "Income, net"])
     ['Age', 'Sex', 'Income, net']
     """
     if not texts:
@@ -109,6 +111,13 @@ def split_names(texts: Sequence[str] | None, known: Collection[str]) -> list[str
     names: list[str] = []
     for text in texts:
         names += [text] if text in known else [name.strip() for name in text.split(",")]
+    # No column is known if no file can be read, which is another error.
+    unknown = [name for name in names if name and name not in known] if known else []
+    if unknown:
+        raise ParameterError(
+            f"{option} names columns that are not in the data: {shorten(unknown, 200)}. The "
+            f"columns are {shorten(list(known), 500)}."
+        )
     return list(dict.fromkeys(name for name in names if name))
 
 

@@ -67,7 +67,7 @@ def _shown(value: Any) -> str:
 
 
 def _personal_data(found: Inspection) -> list[str]:
-    """What of the file is about people, each as a sentence."""
+    """The personal data in the file, each kind as a sentence."""
     if is_private(found.parameters["generator"]):
         return [
             "no training values: columns and probe rows are made of declared domains",

@@ -1,6 +1,6 @@
 """Black boxes by name: files of several libraries, functions and servers.
 
-A function may stand in a module of the folder that the command was started in. Python imports a
+A function may be in a module of the folder in which the command was started. Python imports a
 module once per process, but a worker of a cluster may serve many commands, whose modules have the
 same names in other folders or were edited meanwhile.
 
@@ -25,9 +25,9 @@ from typing import Any
 from uuid import uuid4
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
-from ..files.parts_folder import checksum
 from ..predictors import LightGBM, Onnx, Remote, XGBoost
 from ..predictors.transport import read_address
+from ..runtime.files import checksum
 from ..runtime.progress import without_prints
 from .arguments import PredictorArguments
 from .terminal import notify, printable
@@ -102,7 +102,7 @@ def _load_errors(name: str) -> Iterator[None]:
             "is not installed. Install it, for example with pip install "
             '".[predictors]" or ".[skops]" in mcce\'s folder.'
         ) from error
-    # A file of another library can fail in more ways than anybody could list.
+    # Libraries raise all kinds of errors for files that are not theirs.
     except Exception as error:
         raise PredictorError(
             f"The predictor {shorten(name, 200)} cannot be loaded "
@@ -136,7 +136,7 @@ def public_name(choice: PredictorArguments) -> str:
 
 
 def predictor_checksum(choice: PredictorArguments) -> str:
-    """What tells this predictor from others: the checksum of its file, or its name."""
+    """An identifier of the predictor: the checksum of its file, or its name."""
     return checksum(choice.name) if Path(choice.name).is_file() else public_name(choice)
 
 
@@ -181,7 +181,7 @@ def _part(option: str, limit: Any, n_workers: int) -> Any:
 
 
 def _import(module: str, name: str, origin: ModuleFolder) -> Any:
-    """A function or object of a module, which may stand in the folder of the run."""
+    """A function or object of a module, which may be in the folder of the run."""
     try:
         return origin.load(module, name)
     except Exception as error:
@@ -284,7 +284,7 @@ class ModuleFolder:
 
 
 class _State:
-    """Whose modules this process has."""
+    """The command whose modules this process has."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -319,7 +319,7 @@ _state = _State()
 
 
 def _folder_of(module: Any) -> str | None:
-    """The folder that a module or package stands in; None if it stands in none."""
+    """The folder of a module or package; None if it has none."""
     # Libraries put objects of their own there, which answer to any name.
     if not isinstance(module, ModuleType):
         return None

@@ -41,8 +41,10 @@ def run(arguments: AuditArguments) -> None:
             reference,
             release=arguments.release,  # type: ignore[arg-type]
             n_people=arguments.n_people,
-            quasi_identifiers=split_names(arguments.quasi_identifiers, known),
-            private=split_names(arguments.private, known),
+            quasi_identifiers=split_names(
+                "--quasi-identifiers", arguments.quasi_identifiers, known
+            ),
+            private=split_names("--private", arguments.private, known),
             random_state=arguments.seed,
         )
     if output is not None:

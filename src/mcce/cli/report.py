@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from itertools import chain, compress
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from ..report.html.page import Provenance
 from ..report.html.report_page import ReportOptions, check_options, write_page
 from ..report.labels import Labels
 from ..runtime.progress import without_prints, without_warnings
-from .arguments import ReportArguments
+from .arguments import ReportArguments, option_names
 from .inputs import (
     check_page,
     explain_people,
@@ -40,6 +41,9 @@ from .terminal import describe_status, notify, people_bar, printable, show_json
 
 # More people than these do not fit one page.
 MAX_REPORT_PEOPLE = 50_000
+# Options of the output and the machine, and what the printed command adds itself.
+LEFT_OUT = {"--output", "--overwrite", "--row", "--predictor", "--rows-per-second"}
+LEFT_OUT |= {"--jobs", "--json", "--quiet", "--debug"}
 # Rows for the explainer by position in the file, and the names of these people.
 NamedPeople = tuple[list[tuple[IntArray, pd.DataFrame]], list[Any] | None]
 
@@ -60,7 +64,7 @@ def run(arguments: ReportArguments) -> None:
     options = ReportOptions(
         labels=labels,
         constraints=rules,
-        groups=split_names(arguments.groups, list(map(str, explainer.schema_.names))),
+        groups=split_names("--groups", arguments.groups, list(map(str, explainer.schema_.names))),
         n_answers=arguments.explainer.n_counterfactuals or ReportOptions.n_answers,
         max_people=arguments.max_people,
         names=names,
@@ -156,39 +160,21 @@ def _provenance(arguments: ReportArguments) -> Provenance:
 
 
 def _command(arguments: ReportArguments) -> list[str]:
-    """The command without its output and rows; options that decide nothing are left out."""
-    table, predictor, explainer = arguments.table, arguments.predictor, arguments.explainer
-    given: dict[str, Any] = {
-        "--predictor-kind": predictor.kind,
-        "--output-is": predictor.output,
-        "--class": predictor.classes,
-        "--format": table.format,
-        "--delimiter": _unusual(table, "delimiter"),
-        "--dtype": table.dtypes,
-        "--name": arguments.name,
-        "--rules": explainer.rules,
-        "--n-counterfactuals": explainer.n_counterfactuals,
-        "--tolerance": _unusual(explainer, "tolerance"),
-        "--key-file": arguments.run.key_file,
-        "--labels": arguments.labels,
-        "--language": arguments.language,
-        "--groups": arguments.groups,
-        "--title": arguments.title,
-        "--card": arguments.card,
-        "--max-people": _unusual(arguments, "max_people"),
-    }
-    words = ["mcce", "report", explainer.path, arguments.people]
-    words += ["--predictor", public_name(predictor), *(["--trust"] if predictor.trust else [])]
-    for option, value in given.items():
-        values = value if isinstance(value, (list, tuple)) else [value]
-        words += [word for one in values if one is not None for word in (option, str(one))]
-    return words
+    """The command without its output and rows."""
+    predictor = ["--predictor", public_name(arguments.predictor)]
+    given = [arguments.explainer.path, arguments.people, *predictor, *_options(arguments)]
+    return ["mcce", "report", *given]
 
 
-def _unusual(options: Any, name: str) -> Any:
-    """The value of an option; None if it is the default."""
-    value = getattr(options, name)
-    return None if value == getattr(type(options), name) else value
+def _options(arguments: Any) -> Iterator[str]:
+    """The options that are given, as words, without those that decide nothing."""
+    for one in fields(arguments):
+        value = getattr(arguments, one.name)
+        if "group" in one.metadata:
+            yield from _options(value)
+        elif value != one.default and (name := option_names(one)[:1]) and name[0] not in LEFT_OUT:
+            for part in value if isinstance(value, list) else [value]:
+                yield from name if part is True else (*name, str(part))
 
 
 def _summarize(arguments: ReportArguments, totals: Counter[str], seconds: float) -> None:

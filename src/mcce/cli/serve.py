@@ -49,7 +49,7 @@ from .terminal import notify
 
 LIBRARIES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
 LOCAL = {"127.0.0.1", "::1", "localhost"}
-# How a worker knows what to serve: it is started with nothing but the name of a function.
+# A worker is started with the name of a function alone, and reads the rest from here.
 ARGUMENTS, METRICS = "MCCE_SERVE_ARGUMENTS", "PROMETHEUS_MULTIPROC_DIR"
 # Connections of one process; further clients have to come back.
 MAX_CONNECTIONS = 1_000
@@ -91,7 +91,7 @@ def run(arguments: ServeArguments) -> None:
         _greet(arguments)
         if arguments.workers > 1:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcce-")))
-            # It could be made; each worker makes its own, and this process needs none.
+            # The settings work. Each worker makes its own application; this process needs none.
             app = _for_workers(arguments, folder)
             for name in (ARGUMENTS, METRICS):
                 stack.callback(os.environ.pop, name, None)
@@ -247,7 +247,7 @@ def _read_directory(explainer: MCCE, path: str, arguments: ServeArguments) -> Di
 
 
 def _names(people: People) -> Iterator[str]:
-    """What people are called: a cell of theirs, or the number of their row from 1."""
+    """The names of people: a cell of each, or the number of the row from 1."""
     for row in range(people.n_rows):
         cells = [kept[row] for kept in people.kept.values()]
         named = cells and cells[0] is not None

@@ -137,7 +137,7 @@ def reported(*, debug: bool, as_json: bool = False) -> Iterator[None]:
         code, message = INTERRUPTED, _note(error) or "interrupted."
         _show(code, type(error).__name__, message, as_json)
     except SystemExit as error:
-        # Typer raises others, so this is from the code of a predictor: nothing is done.
+        # Typer never raises it, so it comes from the predictor's code.
         code, message = PREDICTOR, f"the predictor ended the program (exit {error.code})."
         _show(code, type(error).__name__, f"{message}{_note(error)}", as_json)
     except BrokenPipeError:
@@ -195,7 +195,7 @@ def _code(error: Exception) -> int:
 
 
 def _note(error: BaseException) -> str:
-    """What was added to an error on its way, such as how to go on."""
+    """Notes that were added to an error, such as how to go on."""
     notes = getattr(error, "__notes__", [])
     return "".join(f" {note}" for note in notes)
 

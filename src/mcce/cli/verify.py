@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ def run(arguments: VerifyArguments) -> None:
         raise ParameterError("--explainer and --predictor go together. Give both or neither.")
     checks = _check(arguments)
     if arguments.run.as_json:
-        show_json({"holds": all(check.holds for check in checks), "checks": _plain(checks)})
+        listed = [asdict(check) | ({"found": None} if check.holds else {}) for check in checks]
+        show_json({"holds": all(check.holds for check in checks), "checks": listed})
     else:
         _show(checks, whole=arguments.explainer is not None)
     if not all(check.holds for check in checks):
@@ -58,17 +60,6 @@ def _row(path: str, cells: Any, explainer: MCCE) -> pd.DataFrame:
     (block,) = iterate(path, source, reader.columns, 1)
     ((_, row),) = reader.read(block).groups
     return row
-
-
-def _plain(checks: list[Check]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": check.name,
-            "holds": check.holds,
-            "found": None if check.holds else check.found,
-        }
-        for check in checks
-    ]
 
 
 def _show(checks: list[Check], *, whole: bool) -> None:

@@ -92,6 +92,8 @@ class _Expression:
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise ConstraintError(f"A {self.kind} must be a string, got {shorten(self.text)}.")
         tree, names = parse_condition(self.text, self.kind)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_tree", tree)
@@ -179,6 +181,10 @@ class Condition(_Expression):
     >>> condition = Condition("years_employed <= age - 16")
     >>> condition(pd.DataFrame({"age": [20, 40], "years_employed": [8, 8]}))
     array([False,  True])
+    >>> Condition(None)
+    Traceback (most recent call last):
+        ...
+    mcce.errors.ConstraintError: A condition must be a string, got None.
     """
 
     kind: ClassVar[str] = "condition"

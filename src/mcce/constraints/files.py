@@ -12,8 +12,8 @@ its arguments:
     [[rules]]
     levels = {feature = "housing", allowed = ["rent", "own", {missing = true}]}
 
-Errors point to the line. The service takes the same entries as JSON. A file may come from anywhere:
-its bounds are checked before or while it is parsed, never after.
+Errors point to the line where a rule begins. The service takes the same entries as JSON. A file may
+come from anywhere: its bounds are checked before or while it is parsed, never after.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ _TOKEN = re.compile(
     | (?P<mark>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*['\"]?rules['\"]?[ \t]*\]\]", re.MULTILINE)
+# Up to the first key.
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*['\"]?rules['\"]?[ \t]*\]\](?:\s|#[^\n]*+)*+", re.MULTILINE)
 
 
 def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
@@ -69,13 +70,12 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
         raise ConstraintError(f"A file of constraints must be called .toml, got {shorten(file)}.")
     name = quote_name(file.name)
     constraints: list[Constraint] = []
-    for entry in _read_toml(read_text(file, "constraints"), name):
+    for place, entry in _read_toml(read_text(file, "constraints"), name):
+        source = f"{name}, {place}"
         try:
-            made = list(_make_constraints(entry))
+            made = make_constraints(entry)
         except ConstraintError as error:
-            line = error.line if isinstance(error, _EntryError) else entry.line
-            raise ConstraintError(f"{name}, line {line}: {error}") from None
-        source = f"{name}, line {entry.line}"
+            raise ConstraintError(f"{source}: {error}") from None
         constraints += [replace(constraint, source=source) for constraint in made]
         if len(constraints) > MAX_RULES:
             raise ConstraintError(
@@ -93,7 +93,7 @@ def make_constraints(content: Any) -> list[Constraint]:
     >>> make_constraints({"only_up": ["age", "salary"]})
     [only_up('age'), only_up('salary')]
     """
-    return list(_make_constraints(RuleEntry(content)))
+    return list(_make_constraints(content))
 
 
 def write_entry(constraint: Constraint) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def write_entry(constraint: Constraint) -> dict[str, Any]:
     {'transitions': {'feature': 'job', 'allowed': [{'from': None, 'to': ['clerk']}]}}
     """
     name, arguments = constraint.builder_call()
-    return {name: {key: _plain(value, constraint) for key, value in arguments.items()}}
+    return {name: {key: _json_value(value, constraint) for key, value in arguments.items()}}
 
 
 def read_text(file: Path, what: str) -> str:
@@ -152,12 +152,15 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
     return _parse(text.replace("\r\n", "\n"), file)
 
 
-def _plain(value: Any, constraint: Constraint) -> Any:
+def _json_value(value: Any, constraint: Constraint) -> Any:
     """An argument as JSON has it; dates as text, which constraints read as dates."""
     if isinstance(value, (list, tuple)):
-        return [_plain(item, constraint) for item in value]
+        return [_json_value(item, constraint) for item in value]
     if isinstance(value, Mapping):
-        items = [(_plain(key, constraint), _plain(item, constraint)) for key, item in value.items()]
+        items = [
+            (_json_value(key, constraint), _json_value(item, constraint))
+            for key, item in value.items()
+        ]
         if all(isinstance(key, str) for key, _ in items):
             return dict(items)
         return [{"from": key, "to": item} for key, item in items]
@@ -172,46 +175,23 @@ def _plain(value: Any, constraint: Constraint) -> Any:
     )
 
 
-@dataclass(frozen=True)
-class RuleEntry:
-    """One entry of the list, with its text and the line on which that begins."""
-
-    content: Any
-    text: str = ""
-    first_line: int = 1
-
-    @property
-    def line(self) -> int:
-        """Line of its first key."""
-        return self.line_of(next(iter(self.content), "") if isinstance(self.content, dict) else "")
-
-    def line_of(self, key: object) -> int:
-        """Line of a key, or of the entry if that is not found."""
-        quoted = rf"(?<![\w-])(['\"]?){re.escape(str(key))}\1[ \t]*[=.\]]"
-        found = re.search(quoted, self.text)
-        return self.first_line + self.text.count("\n", 0, found.start() if found else 0)
-
-
-def _read_toml(text: str, file: str) -> list[RuleEntry]:
-    r"""The entries of a TOML file, with their lines.
+def _read_toml(text: str, file: str) -> list[tuple[str, Any]]:
+    r"""The entries of a TOML file, each with its line, or its number in a list without headers.
 
     Examples
     --------
-    >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")[0].line
-    2
+    >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")
+    [('line 2', {'only_up': 'age'})]
     """
     text = text.replace("\r\n", "\n")
     listed = _listed_rules(_parse(text, file), file)
     # A line of a string is no header.
     headers = _TOKEN.sub(lambda m: " " * len(m[0]) if "\n" in m[0].strip() else m[0], text)
-    starts = [match.start() for match in _HEADER.finditer(headers)]
-    if len(starts) != len(listed):
-        return [RuleEntry(content) for content in listed]
-    parts = zip(listed, starts, [*starts[1:], len(text)], strict=True)
-    return [
-        RuleEntry(content, text[start:end], 1 + text.count("\n", 0, start))
-        for content, start, end in parts
-    ]
+    lines = [1 + text.count("\n", 0, header.end()) for header in _HEADER.finditer(headers)]
+    places = [f"line {line}" for line in lines]
+    if len(places) != len(listed):
+        places = [f"rule {at}" for at, _ in enumerate(listed, start=1)]
+    return list(zip(places, listed, strict=True))
 
 
 def _listed_rules(content: Mapping[str, Any], file: str) -> list[Any]:
@@ -230,56 +210,49 @@ def _listed_rules(content: Mapping[str, Any], file: str) -> list[Any]:
     return content["rules"]
 
 
-class _EntryError(ConstraintError):
-    """What is wrong on another line of an entry than its first."""
-
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line = line
-
-
-def _make_constraints(entry: RuleEntry) -> Iterator[Constraint]:
+def _make_constraints(entry: Any) -> Iterator[Constraint]:
     """The constraints that an entry stands for; a list of features makes one for each."""
-    if not isinstance(entry.content, Mapping) or len(entry.content) != 1:
+    if not isinstance(entry, Mapping) or len(entry) != 1:
         raise ConstraintError(
             "an entry must be the name of one constraint with its arguments, such as "
-            f'only_up = "age", got {shorten(entry.content)}.'
+            f'only_up = "age", got {shorten(entry)}.'
         )
-    ((name, value),) = entry.content.items()
+    ((name, value),) = entry.items()
     if name not in BUILDERS:
         raise ConstraintError(
             f"there is no constraint {shorten(name, 60)}.{did_you_mean(name, BUILDERS)} The "
             f"constraints are {', '.join(BUILDERS)}."
         )
     if isinstance(value, Mapping):
-        yield _make_from_mapping(entry, name, dict(value))
+        yield _make_from_mapping(name, dict(value))
     elif isinstance(value, list) and name in OF_SEVERAL_FEATURES:
         yield _call(name, value, {})
     else:
         for feature in value if isinstance(value, list) else [value]:
+            if isinstance(feature, datetime.time):
+                raise ConstraintError(
+                    f"{name}: the time {feature} is no column. Write the name in quotes."
+                )
             yield _call(name, [feature], {})
 
 
-def _make_from_mapping(entry: RuleEntry, name: str, arguments: dict[str, Any]) -> Constraint:
+def _make_from_mapping(name: str, arguments: dict[str, Any]) -> Constraint:
     known = list(inspect.signature(BUILDERS[name]).parameters)
     for key in arguments:
         if key not in known:
-            raise _EntryError(
-                entry.line_of(key),
+            raise ConstraintError(
                 f"{name} has no argument {shorten(key, 60)}.{did_you_mean(key, known)} Its "
-                f"arguments are {', '.join(known)}.",
+                f"arguments are {', '.join(known)}."
             )
     if "allowed" in arguments:
-        arguments["allowed"] = _read_allowed(entry, name, arguments["allowed"])
+        arguments["allowed"] = _read_allowed(name, arguments["allowed"])
     features = arguments.pop("features", []) if name in OF_SEVERAL_FEATURES else []
     if not isinstance(features, list):
-        raise _EntryError(
-            entry.line_of("features"), f"{name}: features must be a list, got {shorten(features)}."
-        )
+        raise ConstraintError(f"{name}: features must be a list, got {shorten(features)}.")
     return _call(name, features, arguments)
 
 
-def _read_allowed(entry: RuleEntry, name: str, allowed: Any) -> Any:
+def _read_allowed(name: str, allowed: Any) -> Any:
     """The levels that a rule allows, as Python has them: None where a file says missing."""
     if isinstance(allowed, Mapping):
         return {level: _read_levels(after) for level, after in allowed.items()}
@@ -288,17 +261,13 @@ def _read_allowed(entry: RuleEntry, name: str, allowed: Any) -> Any:
     read: dict[Any, Any] = {}
     for way in allowed:
         if not isinstance(way, Mapping) or way.keys() != {"from", "to"}:
-            raise _EntryError(
-                entry.line_of("allowed"),
+            raise ConstraintError(
                 "transitions: allowed must map each level to the levels it may become, or list "
-                f'entries such as {{from = "rent", to = ["own"]}}, got {shorten(way)}.',
+                f'entries such as {{from = "rent", to = ["own"]}}, got {shorten(way)}.'
             )
         (level,) = list_values(name, "from", _read_levels([way["from"]]))
         if level in read:
-            raise _EntryError(
-                entry.line_of("allowed"),
-                f"transitions: {shorten(level)} occurs twice. Keep one of them.",
-            )
+            raise ConstraintError(f"transitions: {shorten(level)} occurs twice. Keep one of them.")
         read[level] = _read_levels(way["to"])
     return read
 
@@ -345,16 +314,18 @@ def _check_bounds(text: str, file: str) -> None:
             n_parts, n_values = n_parts + 1, n_values + 1
             number = kind == "word" and token[0] in "+-0123456789"
             longest = MAX_NUMBER if number else MAX_TEXT
-            if len(token) > longest + 2:
+            quotes = 0 if kind == "word" else 6 if token[:3] in ('"""', "'''") else 2
+            if len(token) - quotes > longest:
                 flaw = (
-                    f"{shorten(token, 40)} has {len(token)} characters, but "
+                    f"{shorten(token, 40)} has {len(token) - quotes} characters, but "
                     f"{'a number' if number else 'a string'} may have {longest}. Shorten it."
                 )
-        if max(nesting, n_parts) > MAX_NESTING:
+        if nesting > MAX_NESTING:
             flaw = (
-                f"more than {MAX_NESTING} lists or tables stand inside each other. Write it "
-                "flatter."
+                f"more than {MAX_NESTING} lists or tables are inside each other. Write it flatter."
             )
+        elif n_parts > MAX_NESTING:
+            flaw = f"a dotted name or number has more than {MAX_NESTING} parts. Write it flatter."
         elif n_values > MAX_VALUES:
             flaw = (
                 f"a file may hold {MAX_VALUES} keys and values, and this is one more. Split it, or "

@@ -1,8 +1,8 @@
 """What workers get and do, and the seam to the engines that run them.
 
 A worker gets the explainer as bytes of its file (:class:`PackedExplainer`) and answers partitions
-of a frame (:class:`PartitionTask`) or units of files (:class:`FilesTask`). Of files, only the place
-of a unit goes to a worker, and only counts come back; files must have the same names for all
+of a frame (:class:`PartitionTask`) or of files (:class:`FilesTask`). Of files, only the place of a
+partition goes to a worker, and only counts come back; files must have the same names for all
 workers.
 
 Always true: a task is a function of one item that runs in any process, any number of times, with
@@ -11,7 +11,7 @@ costs its own result and no other. No pickle of the explainer is sent; a process
 limits of a predictor hold for all its threads, and a predictor that is not ``thread_safe`` is
 called by one thread at a time. All partitions have the columns and dtypes of one layout, rows stay
 in their order, and the predictor sees cells in the dtypes of training. A part is written whole or
-not at all, and only while its folder belongs to the job.
+not at all, and only while its folder belongs to the run.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from ..errors import (
 from ..explainer import MCCE, load
 from ..files.answer_tables import Layout, arrow_schema, arrow_table
 from ..files.cell_values import holds_whole
+from ..files.partitions import Partition
 from ..files.parts_folder import BlockRun, Done, PartsFolder
 from ..files.people_reader import PeopleReader
 from ..files.sources import Format, KnownColumns, RawBlock, TableColumns, check_unique, open_source
-from ..files.units import Unit
 from ..parameters import check_whole
 from ..runtime.progress import format_traceback, without_prints, without_warnings
 from ..runtime.threads import one_at_a_time
@@ -64,10 +64,10 @@ PEOPLE = "the people"
 PARTITION_ROWS = 20_000
 # Scalars of NumPy that Python has a type of its own for.
 SCALARS = (np.bool_, np.integer, np.floating)
-# How often a failed unit is tried again, by any worker.
+# How often a failed partition is tried again, by any worker.
 RETRIES = 2
-# Errors of columns, cells, settings and libraries, which a second try does not change. A unit that
-# killed its worker has been tried again, alone.
+# Errors of columns, cells, settings and libraries, which a second try does not change. A partition
+# that killed its worker has been tried again, alone.
 PERMANENT = (
     SchemaError,
     ParameterError,
@@ -75,7 +75,7 @@ PERMANENT = (
     ReadError,
     WorkerError,
 )
-# If the predictor failed on so many units and none is done, the run stops.
+# If the predictor failed on so many partitions and none is done, the run stops.
 PATIENCE = 10
 # Explainers that a process keeps open although no thread uses them, for runs side by side.
 MAX_IDLE_EXPLAINERS = 2
@@ -259,40 +259,40 @@ def _is_plain(column: pd.Series[Any]) -> bool:
 
 @dataclass(frozen=True)
 class FilesTask:
-    """Answers units of people: what is sent to workers."""
+    """Answers partitions of files: what is sent to workers."""
 
     packed: PackedExplainer
-    reading: Reading
+    read_plan: ReadPlan
     layout: Layout
     folder: PartsFolder
     format: Format
     block_rows: int
     constraints: Any = None
 
-    def __call__(self, unit: Unit) -> Outcome:
-        """Write the part of a unit, unless it is complete; what goes wrong is an outcome too."""
+    def __call__(self, partition: Partition) -> Outcome:
+        """Write the part of a partition, unless it is complete; errors are outcomes too."""
         try:
             # The table says who has no answer, and why; what a predictor prints is no result.
             with without_warnings(), without_prints():
-                return Outcome(unit, done=self._write(unit))
-        # A unit can fail in more ways than anybody could list, and others must not fail with it.
+                return Outcome(partition, done=self._write(partition))
+        # A partition can fail in countless ways, and others must not fail with it.
         except (Exception, SystemExit) as error:
-            return Outcome(unit, failure=Failure.of(error))
+            return Outcome(partition, failure=Failure.of(error))
 
-    def _write(self, unit: Unit) -> Done:
+    def _write(self, partition: Partition) -> Done:
         with (
             self.packed.opened() as explainer,
-            open_source(unit.path, unit.format, self.reading.delimiter) as source,
+            open_source(partition.path, partition.format, self.read_plan.delimiter) as source,
         ):
-            reader = self.reading.plan(unit.path, source, explainer.fitted_.schema)
+            reader = self.read_plan.reader(partition.path, source, explainer.fitted_.schema)
             explain = partial(explainer.explain, constraints=self.constraints)
             work = BlockRun(explain, reader, self.layout)
-            fingerprint, blocks = unit.read(source, reader.columns, self.block_rows)
-            return work.write_part(blocks, self.folder, unit.number, fingerprint, self.format)
+            fingerprint, blocks = partition.read(source, reader.columns, self.block_rows)
+            return work.write_part(blocks, self.folder, partition.number, fingerprint, self.format)
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadPlan:
     """How people are read in all files alike."""
 
     keep: tuple[str, ...] = ()
@@ -300,7 +300,7 @@ class Reading:
     dtypes: Mapping[str, str] = field(default_factory=dict)
     delimiter: str = ","
 
-    def plan(self, path: str, source: TableColumns, schema: Schema) -> PeopleReader:
+    def reader(self, path: str, source: TableColumns, schema: Schema) -> PeopleReader:
         """How the people of a file are read."""
         return PeopleReader.plan(
             path, source, schema, keep=self.keep, dtypes=self.dtypes, whole=self.whole
@@ -309,9 +309,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a unit."""
+    """What became of a partition."""
 
-    unit: Unit
+    partition: Partition
     done: Done | None = None
     failure: Failure | None = None
     again: bool = False
@@ -319,7 +319,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a unit has no part."""
+    """Why a partition has no part."""
 
     kind: type[Exception]
     reason: str
@@ -328,7 +328,7 @@ class Failure:
 
     @property
     def is_systemic(self) -> bool:
-        """Whether it is likely the predictor's, so that every unit would fail."""
+        """Whether it is likely the predictor's, so that every partition would fail."""
         return issubclass(self.kind, PredictorError | WorkerError)
 
     @classmethod
@@ -346,19 +346,21 @@ class Failure:
         return cls(type(error), str(error), permanent, trace)
 
 
-def explain_units(executor: Executor, task: FilesTask, units: Sequence[Unit]) -> Iterator[Outcome]:
-    """Write the parts of units; those that failed are tried again after all others."""
-    left = list(units)
+def explain_partitions(
+    executor: Executor, task: FilesTask, partitions: Sequence[Partition]
+) -> Iterator[Outcome]:
+    """Write the parts of partitions; those that failed are tried again after all others."""
+    left = list(partitions)
     n_done = n_systemic = 0
     for attempt in range(RETRIES + 1):
-        again: list[Unit] = []
+        again: list[Partition] = []
         for place, outcome in run_all(executor, task, left):
             if isinstance(outcome, WorkerError):
                 outcome = Outcome(left[place], failure=Failure.of(outcome))
             failure = outcome.failure
             if failure is not None and not failure.permanent and attempt < RETRIES:
                 outcome = replace(outcome, again=True)
-                again.append(outcome.unit)
+                again.append(outcome.partition)
             yield outcome
             n_done += failure is None
             n_systemic += failure is not None and failure.is_systemic

@@ -144,7 +144,7 @@ class Layout:
 
 
 def _measures(result: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
-    """What is measured of answers; of anonymous ones nothing that depends on exact values."""
+    """Measures of answers; of anonymous ones, only those that do not depend on exact values."""
     if result.anonymous is None:
         return result.measures
     return result.measures[["sparsity"]].join(result.anonymous.measures)
@@ -242,13 +242,13 @@ class _Lines:
 
 def _write_json(table: pd.DataFrame, stream: BinaryIO) -> None:
     names = list(table.columns)
-    cells = [_plain(table[name]) for name in names]
+    cells = [_json_cells(table[name]) for name in names]
     for row in zip(*cells, strict=True):
         line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
         stream.write(line.encode("utf-8", "surrogatepass") + b"\n")
 
 
-def _plain(series: pd.Series[Any]) -> list[Any]:
+def _json_cells(series: pd.Series[Any]) -> list[Any]:
     """Cells as JSON has them: moments as texts, missing ones as None."""
     missing = series.isna().to_numpy()
     cells = series.astype(str) if series.dtype.kind in "mM" else series

@@ -128,15 +128,15 @@ def read_values(reader: ColumnReader, cells: Any) -> ColumnValues:
     if not isinstance(cells, list):
         found = _read_numbers(cells) if reader.many is not None else None
         if found is not None:
-            return _of_numbers(reader, *found)
+            return _read_number_cells(reader, *found)
         encoded = _encode_distinct(cells)
         if encoded is not None:
-            return _of(reader, *encoded)
+            return _read_distinct(reader, *encoded)
         cells = cells.to_pylist()
     elif set(map(type, cells)) == {str}:
         codes, texts = pd.factorize(np.array(cells, dtype=object), use_na_sentinel=False)
-        return _of(reader, texts.tolist(), codes)
-    return _of(reader, cells, np.arange(len(cells)))
+        return _read_distinct(reader, texts.tolist(), codes)
+    return _read_distinct(reader, cells, np.arange(len(cells)))
 
 
 @dataclass(frozen=True)
@@ -186,14 +186,14 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
         return _level_reader(name, dtype, dtype.categories, textual, closed=bool(dtype.ordered))
     missing = MISSING if textual else frozenset()
     if types.is_bool_dtype(dtype):
-        read = _of_type(_boolean, textual)
+        read = _reject_strings(_boolean, textual)
         return ColumnReader(name, dtype, read, BOOLEAN, missing, booleans=True)
     if types.is_integer_dtype(dtype):
         low, high = _bounds(dtype)
         return ColumnReader(
             name,
             dtype,
-            _of_type(lambda cell: _within(_whole(cell), low, high), textual),
+            _reject_strings(lambda cell: _within(_integer(cell), low, high), textual),
             f"a whole number that fits {dtype}",
             missing,
             many=lambda numbers: _whole_numbers(numbers, low, high),
@@ -204,7 +204,9 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
             narrow = np.dtype(f"float{8 * dtype.itemsize}")
             one, many = partial(_exact, dtype=narrow), partial(_exact_numbers, dtype=narrow)
         expected = f"a finite number that fits {dtype}"
-        return ColumnReader(name, dtype, _of_type(one, textual), expected, missing, many=many)
+        return ColumnReader(
+            name, dtype, _reject_strings(one, textual), expected, missing, many=many
+        )
     if dtype.kind in "mM":
         example = "2024-01-31T12:00+00:00" if hasattr(dtype, "tz") else "2024-01-31"
         expected = f"a {dtype}, such as {'2 days' if dtype.kind == 'm' else example}"
@@ -213,7 +215,7 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
     return _level_reader(name, dtype, levels, textual, closed=False)
 
 
-def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> ColumnValues:
+def _read_distinct(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> ColumnValues:
     """Values of cells by their places among distinct ones, which are in order of appearance."""
     try:
         values = reader.values(list(distinct))
@@ -227,7 +229,9 @@ def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> Colum
     return ColumnValues(table[~missing[:-1]], np.where(missing[codes], -1, kept[codes]))
 
 
-def _of_numbers(reader: ColumnReader, numbers: np.ndarray, missing: BoolArray) -> ColumnValues:
+def _read_number_cells(
+    reader: ColumnReader, numbers: np.ndarray, missing: BoolArray
+) -> ColumnValues:
     assert reader.many is not None
     values, fits = reader.many(numbers)
     wrong = np.flatnonzero(~fits & ~missing)
@@ -315,11 +319,11 @@ def _new_level(levels: pd.Index[Any], textual: bool) -> tuple[Callable[[Any], An
     if all(isinstance(level, str) for level in levels):
         return _text, "text"
     if all(isinstance(level, (bool, np.bool_)) for level in levels):
-        return _of_type(_boolean, textual), BOOLEAN
+        return _reject_strings(_boolean, textual), BOOLEAN
     if all(isinstance(level, (int, np.integer)) for level in levels):
-        return _of_type(_whole, textual), "a whole number"
+        return _reject_strings(_integer, textual), "a whole number"
     if all(isinstance(level, (int, float, np.number)) for level in levels):
-        return _of_type(_number, textual), "a number"
+        return _reject_strings(_number, textual), "a number"
     if levels.dtype.kind in "mM":
         return lambda cell: _moment(cell, levels.dtype), f"a {levels.dtype}"
     kinds = {type(level) for level in levels}
@@ -327,8 +331,8 @@ def _new_level(levels: pd.Index[Any], textual: bool) -> tuple[Callable[[Any], An
     return lambda cell: _one_of(cell, kinds), f"a level of training, or a new {names}"
 
 
-def _of_type(read: Callable[[Any], Any], textual: bool) -> Callable[[Any], Any]:
-    """Reads cells of which texts are not meant as others, unless a file has nothing but texts."""
+def _reject_strings(read: Callable[[Any], Any], textual: bool) -> Callable[[Any], Any]:
+    """Rejects strings, except in formats where every cell is a string."""
 
     def typed(cell: Any) -> Any:
         if isinstance(cell, str):
@@ -366,7 +370,7 @@ def _boolean(cell: Any) -> bool:
     return cell
 
 
-def _whole(cell: Any) -> int:
+def _integer(cell: Any) -> int:
     if isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell):
         return int(cell)
     if type(cell) is int:
@@ -392,7 +396,7 @@ def _number(cell: Any) -> float:
 
 
 def _whole_numbers(numbers: np.ndarray, low: int, high: int) -> tuple[np.ndarray, BoolArray]:
-    """Many numbers as :func:`_whole` reads them, within bounds."""
+    """Many numbers as :func:`_integer` reads them, within bounds."""
     if numbers.dtype.kind == "f":
         is_whole = (np.abs(numbers) <= MAX_EXACT_INTEGER) & (np.trunc(numbers) == numbers)
         numbers = np.where(is_whole, numbers, 0).astype(np.int64)

@@ -6,19 +6,18 @@ itself and writes one part for each. The folder holds ``_manifest.json``, the pa
 ``_part-000000.json`` for each complete one. Programs that read the folder as one table, such as
 Spark and Arrow, skip names that begin with an underscore.
 
-The manifest names the job: everything that decides the output. A run continues, here or on another
-machine, only with the same job. Each continuation gets a new run name, so workers of an earlier one
-can tell that theirs has ended.
+The manifest has the run key: everything that decides the output. A run continues, here or on
+another machine, only with the same key. Each continuation gets a new run name, so workers of an
+earlier one can tell that theirs has ended.
 
 Always true: every file appears whole or not at all, the record after its part; a part counts only
-with a record that fits its bytes and its input; parts of one folder have one job, and one run at a
+with a record that fits its bytes and its input; parts of one folder have one key, and one run at a
 time writes them (:func:`alone`). So a run that was killed at any moment continues by writing the
 parts that do not count yet.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -34,7 +33,7 @@ import pandas as pd
 
 from ..counterfactuals import Counterfactuals
 from ..errors import ParameterError, ReadError, WriteError, shorten
-from ..runtime.replacing import DRAFT, replacing, writing
+from ..runtime.files import DRAFT, checksum, replacing, writing
 from .answer_tables import Layout, count_status, stream_tables
 from .people_reader import PeopleReader
 from .sources import Format, RawBlock
@@ -52,8 +51,8 @@ OURS = re.compile(
 )
 # Which part, counted from 0; of many files, which file and which part of it.
 Number = int | tuple[int, int]
-FORMAT, VERSION = "mcce parts", 1
-# Settings that are named in the error about another job.
+FORMAT, VERSION = "mcce parts", 2
+# Settings that are named in the error about another run key.
 MAX_SHOWN_SETTINGS = 5
 
 
@@ -66,7 +65,7 @@ class BlockRun:
     layout: Layout
 
     def answer(self, block: RawBlock) -> tuple[pd.DataFrame, dict[str, int]]:
-        """The table of answers to a block, and what is to be counted."""
+        """The table of answers to a block, and its counts."""
         people = self.reader.read(block)
         results = [(at, self.explain(frame)) for at, frame in people.groups]
         table = self.layout.table(people, results)
@@ -76,7 +75,7 @@ class BlockRun:
     def write_parts(
         self, blocks: Iterable[RawBlock], folder: PartsFolder, format_: Format
     ) -> Iterator[Done]:
-        """Write one part per block, but for those that are complete."""
+        """Write one part per block, except for complete ones."""
         for number, block in enumerate(self.at_least_one(blocks)):
             yield self.write_part([block], folder, number, block.fingerprint(), format_)
 
@@ -119,7 +118,7 @@ class Done:
 
 
 class Answered:
-    """Tables of answers, one per block, and what they are about so far."""
+    """Tables of answers, one per block, and counts of those so far."""
 
     def __init__(self, work: BlockRun, blocks: Iterable[RawBlock]) -> None:
         self._work, self._blocks = work, blocks
@@ -152,15 +151,15 @@ class PartsFolder:
 
     path: Path
     suffix: str
-    job: Mapping[str, Any] = field(default_factory=dict)
+    run_key: Mapping[str, Any] = field(default_factory=dict)
     run: str = field(default_factory=lambda: uuid4().hex)
 
     @classmethod
-    def open(cls, path: Path, job: Mapping[str, Any], suffix: str) -> PartsFolder:
-        """The folder of a job: a new one, or that of an unfinished run of the same job."""
-        manifest, parts = read_manifest(path), cls(path, suffix, job)
+    def open(cls, path: Path, run_key: Mapping[str, Any], suffix: str) -> PartsFolder:
+        """The folder of a run: a new one, or that of an unfinished run with the same key."""
+        manifest, parts = read_manifest(path), cls(path, suffix, run_key)
         if manifest is not None:
-            manifest.check_job(job)
+            manifest.check_run_key(run_key)
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
             foreign = _foreign_files([file.name for file in path.iterdir()])
@@ -169,7 +168,7 @@ class PartsFolder:
                     f"The folder {shorten(path)} holds other files: {shorten(foreign)}. Name a "
                     "new or an empty one."
                 )
-            parts._put(MANIFEST, Manifest(job, parts.run).to_json())
+            parts._put(MANIFEST, Manifest(run_key, parts.run).to_json())
         return parts
 
     def complete(self, number: Number, fingerprint: str) -> PartRecord | None:
@@ -179,7 +178,7 @@ class PartsFolder:
             if record is None or record.fingerprint != fingerprint:
                 return None
             return record if checksum(self.part(number)) == record.sha256 else None
-        # What cannot be read is computed again.
+        # A part that cannot be read is computed again.
         except OSError:
             return None
 
@@ -215,11 +214,11 @@ class PartsFolder:
             for file in self.path.iterdir():
                 if OURS.fullmatch(file.name) and file.name not in kept:
                     file.unlink(missing_ok=True)
-            self._put(MANIFEST, Manifest(self.job, self.run, len(records)).to_json())
+            self._put(MANIFEST, Manifest(self.run_key, self.run, len(records)).to_json())
         return [self.part(number) for number in records]
 
     def clear(self) -> None:
-        """Remove all that this module put into the folder, and nothing else."""
+        """Remove everything that this module wrote into the folder, and nothing else."""
         with writing(self.path):
             ours = [file.name for file in self.path.iterdir() if OURS.fullmatch(file.name)]
             records = {name for name in ours if name.startswith("_")}
@@ -233,7 +232,7 @@ class PartsFolder:
                 (self.path / name).unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the folder and all that this module put there, and nothing else."""
+        """Remove the folder and everything that this module wrote there, and nothing else."""
         self.clear()
         with writing(self.path):
             if not any(self.path.iterdir()):
@@ -269,12 +268,6 @@ def read_manifest(path: Path) -> Manifest | None:
         return None
 
 
-def checksum(path: str | Path) -> str:
-    """The SHA-256 checksum of a file, read piece by piece."""
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Make a folder and keep other runs out of it inside; a run that is killed lets go of it.
@@ -286,7 +279,7 @@ def alone(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # One that is empty says nothing; others stay.
+        # An empty folder is removed; others stay.
         if is_new:
             with suppress(OSError):
                 path.rmdir()
@@ -340,7 +333,7 @@ def _record_of(part: str) -> str:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a folder of parts is about.
+    """The run key of a folder of parts, its run, and whether it is complete.
 
     Examples
     --------
@@ -349,7 +342,7 @@ class Manifest:
     True
     """
 
-    job: Mapping[str, Any]
+    run_key: Mapping[str, Any]
     run: str
     n_parts: int | None = None
 
@@ -360,26 +353,26 @@ class Manifest:
     @classmethod
     def from_json(cls, text: bytes) -> Manifest:
         """The manifest in a JSON text."""
-        content = _parse(text, {"format": str, "version": int, "job": dict, "run": str})
+        content = _parse(text, {"format": str, "version": int, "run_key": dict, "run": str})
         if content is None or content["format"] != FORMAT or content["version"] != VERSION:
             raise ReadError(
                 f"The manifest of an unfinished run cannot be read: expected {FORMAT!r} of version "
                 f"{VERSION}. Begin anew, or go on with the version of mcce that started the run."
             )
-        return cls(content["job"], content["run"], content.get("n_parts"))
+        return cls(content["run_key"], content["run"], content.get("n_parts"))
 
-    def check_job(self, job: Mapping[str, Any]) -> None:
-        """Raise if a run with another job would go on with these parts.
+    def check_run_key(self, run_key: Mapping[str, Any]) -> None:
+        """Raise if a run with another key would go on with these parts.
 
         Examples
         --------
-        >>> Manifest({"block_rows": 100}, "ef56").check_job({"block_rows": 50})
+        >>> Manifest({"block_rows": 100}, "ef56").check_run_key({"block_rows": 50})
         Traceback (most recent call last):
             ...
         mcce.errors.ParameterError: The unfinished run was started with other settings: block_rows
         was 100 and is 50 now. Use the same settings to go on, or begin anew.
         """
-        other = list(_differences(self.job, job))
+        other = list(_differences(self.run_key, run_key))
         if other:
             more = ["and others"] if len(other) > MAX_SHOWN_SETTINGS else []
             raise ParameterError(
@@ -390,7 +383,7 @@ class Manifest:
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any], of: str = "") -> Iterator[str]:
-    """What differs between two jobs; of values with names of their own, only those that do."""
+    """Differences between two run keys; of nested values, only those that differ."""
     for name in sorted(was.keys() | now.keys()):
         old, new = was.get(name), now.get(name)
         if isinstance(old, Mapping) and isinstance(new, Mapping):

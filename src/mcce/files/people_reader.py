@@ -139,7 +139,7 @@ class PeopleTable:
     reader: PeopleReader
 
     def raw_blocks(self, n_rows: int) -> Iterator[RawBlock]:
-        """The rows as they stand in the table, so many at a time."""
+        """The rows as they are in the table, so many at a time."""
         return iterate(self.reader.path, self.source, self.reader.columns, n_rows)
 
     def blocks(self, n_rows: int) -> Iterator[People]:

@@ -53,7 +53,7 @@ GROUP_ROWS = 2**16
 
 @dataclass(frozen=True)
 class RawBlock:
-    """Rows as they stand in a file."""
+    """Rows as they are in a file."""
 
     first: int
     columns: dict[str, Any] = field(repr=False)
@@ -187,7 +187,7 @@ def unreadable(path: str, kind: str, error: Exception) -> ReadError:
 
 
 def iterate(path: str, source: Source, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
-    """Rows of some columns, ``n_rows`` at a time; what goes wrong is a ReadError."""
+    """Rows of some columns, ``n_rows`` at a time; errors are ReadErrors."""
     blocks = source.blocks(columns, n_rows)
     while True:
         with reading(path):
@@ -202,7 +202,7 @@ def estimate_rows(path: str, format_: Format) -> int | None:
     if path == STANDARD or path.lower().endswith(".gz"):
         return None
     with reading(path):
-        # What comes through a pipe can be read only once.
+        # A pipe can be read only once.
         if not Path(path).is_file():
             return None
         if format_ == "parquet":
@@ -241,7 +241,7 @@ def find_format(path: str, given: str | None = None, *, option: str = "--format"
 
 
 def check_delimiter(delimiter: str) -> str:
-    """What separates the cells of a CSV file, if it can.
+    """The delimiter of a CSV file, if it can be one.
 
     Examples
     --------
@@ -435,7 +435,7 @@ class ArrowSource:
                 schema = file.schema_arrow
                 groups = ParquetGroups(seekable, file)
             else:
-                schema, groups = _of_arrow(pa, seekable)
+                schema, groups = _open_arrow(pa, seekable)
         except (pa.ArrowException, OSError) as error:
             raise unreadable(path, format_, error) from error
         check_unique(path, schema.names)
@@ -498,7 +498,7 @@ class ArrowSource:
         )
 
 
-def _of_arrow(pa: Any, stream: Any) -> tuple[Any, RowGroups]:
+def _open_arrow(pa: Any, stream: Any) -> tuple[Any, RowGroups]:
     """The schema, and the record batches of a file or stream."""
     is_file = not _is_standard_input(stream) and stream.read(len(MAGIC)) == MAGIC
     if not is_file:

@@ -189,7 +189,7 @@ class _Sampler:
         self._check_groups()
         self._n_seen += len(frame)
         # Whether a row is among the lowest of its combination is known only with all that are held.
-        # Of equal numbers the first rows are lower, and those that are held came first.
+        # Ties go to earlier rows, and rows that are held came earlier.
         may_keep = accepted & self._strata.may_keep(group, words)
         low = True if self._highest is None else words < self._highest
         some = np.flatnonzero(may_keep | low)

@@ -82,10 +82,10 @@ class Surrogate:
         return cls((), "label", math.nan, 0.0, 0.0, 0.5, 0, 0)
 
     def __repr__(self) -> str:
-        verdict = "leads searches"
+        verdict = "used by searches"
         if not self.is_good:
             few = self.n_held_out < MIN_HELD_OUT
-            verdict = f"leads no search: {'these are too few' if few else f'r2 is below {MIN_R2}'}"
+            verdict = f"not used: {'these are too few' if few else f'r2 is below {MIN_R2}'}"
         return (
             f"<Surrogate: r2 {self.r2:.2f} and rank agreement {self.rank_agreement:.2f} on "
             f"{self.n_held_out} of {self.n_rows} training rows, {verdict}>"
@@ -93,7 +93,7 @@ class Surrogate:
 
     @property
     def is_good(self) -> bool:
-        """Whether it imitates the predictor well enough to lead searches."""
+        """Whether it imitates the predictor well enough for searches to use it."""
         return self.r2 >= MIN_R2 and self.n_held_out >= MIN_HELD_OUT
 
     def inputs(self, most: int) -> IntArray:

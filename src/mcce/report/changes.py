@@ -82,9 +82,9 @@ class AnswerChanges:
 
 
 def without_needless(answers: Sequence[AnswerChanges]) -> list[AnswerChanges]:
-    """The answers of a person but those that ask for more than another one does.
+    """A person's answers, without those that include all changes of another.
 
-    Once answers are rounded, two may also be the same: the first one stays.
+    Rounding can make two answers equal: the first one stays.
     """
     kept: list[AnswerChanges] = []
     for at, answer in enumerate(answers):
@@ -144,7 +144,7 @@ def changes_of(
         if any(change.feature in mentioned for change in then):
             # Another value would have other consequences.
             do = [replace(change, others=(), rung=_nearest(change.rung)) for change in do]
-        # Where nothing but such a column differs, it is what the person would have to change.
+        # If only such columns differ, they are what the person would have to change.
         answers.append(AnswerChanges(do, then) if do else AnswerChanges(then))
     return answers
 

@@ -255,7 +255,7 @@ def _text(
         return writer.letter(answers, reasons)
     if status == ALREADY:
         return writer.already()
-    # Of people whose answers the predictor now refuses, nothing is certain.
+    # A person who was answered has none if the predictor now refuses all answers.
     return writer.nothing("withdrawn" if status == ANSWERED else kind)
 
 

@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import McceError, MissingExtraError, ParameterError, SavedFileError, shorten
-from ..runtime.replacing import check_regular, replacing
+from ..runtime.files import check_regular, replacing
 from ..version import __version__
 
 FORMAT = "mcce explainer"
@@ -386,7 +386,7 @@ def _check_layout(data: memoryview, members: Mapping[str, memoryview]) -> None:
     """Raise unless a file is exactly what its members give, byte for byte."""
     at = 0
     for piece in _lay_out(members):
-        # What stands before and after contents decides where they lie; they need no comparison.
+        # Headers decide where contents are; contents need no comparison.
         if isinstance(piece, bytes) and bytes(data[at : at + len(piece)]) != piece:
             raise SavedFileError(
                 "it is not laid out as mcce writes it: it was damaged, or another program wrote it"

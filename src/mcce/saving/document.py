@@ -134,7 +134,7 @@ def _pack_parameters(parameters: Parameters, schema: Schema) -> dict[str, Any]:
 
 
 def unpack_parameters(plain: Any) -> dict[str, Any]:
-    """The parameters of what :func:`_pack_parameters` gave, but for the generator."""
+    """The parameters that :func:`_pack_parameters` wrote, except the generator."""
     given = {name: unpack(value) for name, value in plain.items() if name != "generator"}
     listed = given["constraints"]
     # A path in a file could name any other file.
@@ -192,7 +192,7 @@ def _unpack_feature(plain: Any) -> Feature:
 
 
 def _unpack_model(document: dict[str, Any], parameters: Parameters, schema: Schema) -> Fields:
-    """What every file holds of what ``fit`` learned."""
+    """The parts of what ``fit`` learned that every file has."""
     blank = find_generator(parameters["generator"])
     beyond_paper = find_search(parameters["search"]).needs.measures_plausibility
     blank = limit_inputs(blank, parameters["generator"], schema, beyond_paper)
@@ -224,7 +224,7 @@ def _check_decision(fields: Fields, decision: Decision) -> None:
 
 @dataclass(frozen=True)
 class _Contents:
-    """What decides which parts a file holds."""
+    """The settings that decide which parts a file has."""
 
     needs: Needs
     relations: bool

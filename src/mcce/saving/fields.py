@@ -65,7 +65,7 @@ Reader: TypeAlias = Callable[[Any, Schema], Any]
 
 def write_fields(part: Any) -> dict[str, Any]:
     """The fields of a part by name, as plain data and arrays."""
-    return {name: _plain(getattr(part, name)) for name in FIELDS[type(part)]}
+    return {name: _write_value(getattr(part, name)) for name in FIELDS[type(part)]}
 
 
 def read_fields(kind: type[Any], plain: Any, schema: Schema, what: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def read_fields(kind: type[Any], plain: Any, schema: Schema, what: str) -> dict[
     return {name: read(given[name], schema) for name, read in FIELDS[kind].items()}
 
 
-def _plain(value: Any) -> Any:
+def _write_value(value: Any) -> Any:
     if type(value) in FIELDS:
         return write_fields(value)
     if isinstance(value, BoostedTrees):
@@ -84,7 +84,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Tail):
         return value.values
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return [_write_value(item) for item in value]
     return value
 
 
@@ -99,7 +99,7 @@ def _real(low: float = -math.inf, high: float = math.inf) -> Reader:
     return read
 
 
-def _whole(most: int) -> Reader:
+def _integer(most: int) -> Reader:
     return lambda plain, schema: check_integer(plain, "a number", most)
 
 
@@ -159,13 +159,13 @@ FIELDS: dict[type[Any], dict[str, Reader]] = {
         "r2": _real(high=1.0),
         "rank_agreement": _real(-1.0, 1.0),
         "error": _real(0.0),
-        "n_rows": _whole(MAX_ROWS),
-        "n_held_out": _whole(MAX_ROWS),
+        "n_rows": _integer(MAX_ROWS),
+        "n_held_out": _integer(MAX_ROWS),
     },
     # Read by _unpack_chain, which knows what its trees may hold.
     LevelChain: {"responses": lambda plain, _: plain, "trees": lambda plain, _: plain},
     Conditional: {
-        "position": _whole(2**31 - 1),
+        "position": _integer(2**31 - 1),
         "centre": _real(),
         "least": _real(0.0),
         "mean": _optional(_boosted),
@@ -175,7 +175,7 @@ FIELDS: dict[type[Any], dict[str, Reader]] = {
     Calibration: {"parts": _several(_tail), "usual": _tail, "rare": _optional(_tail)},
     FoundRelation: {
         "share": _real(0.0, 1.0),
-        "n_rows": _whole(2**53),
+        "n_rows": _integer(2**53),
         "p_value": _real(0.0, 1.0),
         "enforced": _flag,
     },
@@ -191,13 +191,13 @@ def unpack_label_rule(plain: Any, schema: Schema) -> LabelRule:
 
 
 def pack_surrogate(surrogate: Surrogate) -> dict[str, Any]:
-    """What imitates the predictor; JSON has no NaN."""
+    """The surrogate as plain data; JSON has no NaN."""
     no_threshold = {"threshold": None} if math.isnan(surrogate.threshold) else {}
     return write_fields(surrogate) | no_threshold
 
 
 def unpack_surrogate(plain: Any, schema: Schema) -> Surrogate:
-    """What imitates the predictor, checked."""
+    """The surrogate from plain data, checked."""
     surrogate = Surrogate(**read_fields(Surrogate, plain, schema, "what imitates the predictor"))
     if len(surrogate.trees) != 2:
         raise SavedFileError("what imitates the predictor is not two models")
@@ -219,9 +219,9 @@ def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
     """The learned arrays by name."""
     return {
         "codes": model.codes_,
-        "chains": _plain(model.support_.chains_),
-        "conditionals": _plain(model.conditionals_.models_),
-        "calibration": _plain(model.calibration_),
+        "chains": _write_value(model.support_.chains_),
+        "conditionals": _write_value(model.conditionals_.models_),
+        "calibration": _write_value(model.calibration_),
     }
 
 

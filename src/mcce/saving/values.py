@@ -151,7 +151,7 @@ def _unsavable(value: Any, what: str) -> SavedFileError:
 
 
 def _take_set(value: Any) -> list[Any]:
-    # In an order that does not hang on the hashes of strings, which differ from run to run.
+    # Sorted, because string hashes differ between runs.
     return sorted(value, key=lambda item: (type(item).__qualname__, _text(item)))
 
 
@@ -254,7 +254,7 @@ def _make_distance(parts: str | list[Any]) -> Any:
     return DISTANCES.load(name)(**given)
 
 
-def _whole(kind: type[Any]) -> Callable[[dict[str, Any]], Any]:
+def _from_all_fields(kind: type[Any]) -> Callable[[dict[str, Any]], Any]:
     """Makes a value of a dataclass from all of its fields."""
     names = [field.name for field in fields(kind)]
     return lambda parts: kind(**check_entries(parts, names, "its search"))
@@ -302,13 +302,13 @@ CODECS = (
     Codec(
         Interval, "interval", lambda i: [i.low, i.high, i.closed], lambda parts: Interval(*parts)
     ),
-    Codec(Search, "search", asdict, _whole(Search)),
-    Codec(ExactSearch, "exact search", asdict, _whole(ExactSearch)),
+    Codec(Search, "search", asdict, _from_all_fields(Search)),
+    Codec(ExactSearch, "exact search", asdict, _from_all_fields(ExactSearch)),
 )
 # Of all registered classes.
 _GENERATOR = Codec(object, "generator", _take_generator, _make_generator)
 _DISTANCE = Codec(object, "distance", _take_distance, _make_distance)
-# What a file may hold, but not as a cell.
+# A file may hold these, but not as cells.
 NO_CELLS = (
     *(list, set, dict, Interval, Search, ExactSearch),
     *CONSTRAINT_KINDS,

@@ -26,7 +26,6 @@ from ..counterfactuals import Counterfactuals, number_people
 from ..counterfactuals.people import Record, as_records, plain_value
 from ..errors import McceError
 from ..explainer import MCCE, requirements_of
-from ..files.parts_folder import checksum
 from ..fitted import Fitted
 from ..predictors.decision import Interval
 from ..protocols import Callback
@@ -34,6 +33,7 @@ from ..report.labels import Labels
 from ..report.language import languages
 from ..report.letters import write_letters
 from ..report.sentences import CellWords
+from ..runtime.files import checksum
 from ..search.config import SearchName
 from ..tables.columns import is_missing, plain
 from ..tables.features import Feature, resolution

@@ -23,7 +23,6 @@ from ..report.language import find_language, languages
 from ..version import __version__
 from . import responses
 from .answering import Answerer, describe
-from .engine import Engine, QueuedTask, answer_of
 from .middleware import Guard, Metrics, Observer
 from .refusals import Problem, RefusalError, refusal_of
 from .requests import (
@@ -42,8 +41,9 @@ from .requests import (
 )
 from .responses import body_of, describe_api, refused_with
 from .settings import ServiceSettings
+from .task_queue import QueuedTask, TaskQueue, answer_of
 from .tasks import TaskMaker, to_json
-from .uploads import BEAT, Jobs, JobState
+from .uploads import BEAT, JobState, Uploads
 
 # Seconds that work in progress gets when the service ends; servers wait for requests before.
 GRACE = 1.0
@@ -88,16 +88,16 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
     answerer = Answerer.make(explainer, fingerprint, settings.rules)
     tasks, metrics = TaskMaker(answerer, settings), Metrics()
     tasks.check_labels()
-    routes, jobs = Routes(tasks, metrics), Jobs(answerer, settings)
+    routes, uploads = Routes(tasks, metrics), Uploads(answerer, settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        tending = asyncio.create_task(_tend(jobs))
+        tending = asyncio.create_task(_tend(uploads))
         yield
         tending.cancel()
-        for engine in (routes.searching, routes.scoring):
-            await run_in_threadpool(engine.close, GRACE)
-        await run_in_threadpool(jobs.close)
+        for queue in (routes.searching, routes.scoring):
+            await run_in_threadpool(queue.close, GRACE)
+        await run_in_threadpool(uploads.close)
 
     app = FastAPI(
         title=settings.name,
@@ -109,7 +109,7 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
         redirect_slashes=False,
     )
     routes.add_to(app)
-    JobRoutes(jobs, tasks).add_to(app)
+    UploadRoutes(uploads, tasks).add_to(app)
     app.mount("/static", StaticFiles(directory=str(PAGE)), name="static")
     describe_api(app, tasks.people, settings.token is not None)
     _add_refusals(app)
@@ -118,11 +118,11 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
     return app
 
 
-async def _tend(jobs: Jobs) -> None:
+async def _tend(uploads: Uploads) -> None:
     """Tend uploads regularly, even if no new ones arrive."""
     while True:
-        await asyncio.sleep(min(BEAT, jobs.limits.kept_seconds))
-        await run_in_threadpool(jobs.tend)
+        await asyncio.sleep(min(BEAT, uploads.limits.kept_seconds))
+        await run_in_threadpool(uploads.tend)
 
 
 def _add_refusals(app: FastAPI) -> None:
@@ -154,10 +154,10 @@ class Routes:
     def __init__(self, tasks: TaskMaker, metrics: Metrics) -> None:
         self.tasks, self.settings, self.metrics = tasks, tasks.settings, metrics
         limits = self.settings.limits
-        self.searching = Engine(
+        self.searching = TaskQueue(
             limits.searching, lambda n_tasks, n_people: metrics.batches.observe(n_tasks)
         )
-        self.scoring = Engine(limits.scoring)
+        self.scoring = TaskQueue(limits.scoring)
         self.schemas = {
             code: to_json(describe(tasks.answerer, tasks.people.kinds, self.settings, code))
             for code in languages()
@@ -170,10 +170,16 @@ class Routes:
         app.get("/ready", response_model=responses.Status, responses=refused_with(503))(self.ready)
         app.get("/metrics", response_class=Response)(self.numbers)
         known: dict[str, Any] = {"response_class": Response}
-        app.get("/schema", responses=_of(responses.ServiceSchema, 422), **known)(self.schema)
-        app.get("/messages/{language}", responses=_of(dict[str, str], 404), **known)(self.messages)
-        app.get("/people", responses=_of(responses.PeopleFound, 422), **known)(self.list_people)
-        app.get("/people/{row}", responses=_of(responses.PersonFound, 404, 422), **known)(
+        app.get("/schema", responses=_documented(responses.ServiceSchema, 422), **known)(
+            self.schema
+        )
+        app.get("/messages/{language}", responses=_documented(dict[str, str], 404), **known)(
+            self.messages
+        )
+        app.get("/people", responses=_documented(responses.PeopleFound, 422), **known)(
+            self.list_people
+        )
+        app.get("/people/{row}", responses=_documented(responses.PersonFound, 404, 422), **known)(
             self.person
         )
         model = f"/v1/models/{self.settings.name}"
@@ -188,19 +194,19 @@ class Routes:
             ("predict", score, tasks.predict, responses.Predictions),
             ("explain", search, tasks.explain_instances, responses.Explanations),
         )
-        for verb, engine, make, found in of_instances:
-            self._post(app, f"{model}:{verb}", engine, make, InstancesBody, found)
+        for verb, queue, make, found in of_instances:
+            self._post(app, f"{model}:{verb}", queue, make, InstancesBody, found)
 
     def _post(
         self,
         app: FastAPI,
         path: str,
-        engine: Engine,
+        queue: TaskQueue,
         make: Callable[[BodyT], QueuedTask],
         kind: type[BodyT],
         found: type[Any],
     ) -> None:
-        """Add a route whose body makes a task of an engine."""
+        """Add a route whose body makes a task of a queue."""
 
         async def answer(request: Request) -> Response:
             check_media(request.headers, JSON)
@@ -208,7 +214,7 @@ class Routes:
             task = await run_in_threadpool(lambda: make(parse_body(content, kind)))
             request.state.n_people = task.size
             try:
-                result = await answer_of(engine, task, request)
+                result = await answer_of(queue, task, request)
             finally:
                 self._measure()
             self.metrics.stopped.inc(result.get("stopped", False))
@@ -219,7 +225,7 @@ class Routes:
             name=make.__name__,
             description=make.__doc__,
             response_class=Response,
-            responses=_of(found, 408, 413, 415, 422, 429, 502, 503, 504),
+            responses=_documented(found, 408, 413, 415, 422, 429, 502, 503, 504),
             openapi_extra=body_of(kind, self.tasks.people),
         )(answer)
 
@@ -293,16 +299,16 @@ def _json(content: Any) -> Response:
     return Response(to_json(content), media_type=JSON)
 
 
-def _of(model: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route answers, for its description."""
+def _documented(model: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The responses of a route, for its description."""
     return {200: {"model": model, "content": {JSON: {}}}, **refused_with(*statuses)}
 
 
-class JobRoutes:
+class UploadRoutes:
     """The routes of uploads."""
 
-    def __init__(self, jobs: Jobs, tasks: TaskMaker) -> None:
-        self.jobs, self.tasks = jobs, tasks
+    def __init__(self, uploads: Uploads, tasks: TaskMaker) -> None:
+        self.uploads, self.tasks = uploads, tasks
 
     def add_to(self, app: FastAPI) -> None:
         """Add them to an application."""
@@ -338,25 +344,25 @@ class JobRoutes:
             given = {name: value for name, value in form.items() if name != "file"}
             options = await run_in_threadpool(self._options, given)
             name, content = upload.filename[-200:], upload.file
-            job = await run_in_threadpool(self.jobs.add, name, content, *options)
+            job = await run_in_threadpool(self.uploads.add, name, content, *options)
         finally:
             await form.close()
         return Response(to_json({"id": job}), 202, media_type="application/json")
 
     async def state(self, job: JobName) -> Any:
         """How far an upload is."""
-        return await run_in_threadpool(self.jobs.state, job)
+        return await run_in_threadpool(self.uploads.state, job)
 
     async def file(self, job: JobName, file: JobName) -> FileResponse:
         """A file of an upload that is done."""
-        path = await run_in_threadpool(self.jobs.file, job, file)
+        path = await run_in_threadpool(self.uploads.file, job, file)
         kind = TYPES[path.suffix[1:]]
         # Fetched and not shown: it is made of what was uploaded.
         return FileResponse(path, media_type=kind, filename=file)
 
     async def remove(self, job: JobName) -> Response:
         """End and forget an upload."""
-        await run_in_threadpool(self.jobs.remove, job)
+        await run_in_threadpool(self.uploads.remove, job)
         return Response(status_code=204)
 
     async def _form(self, request: Request) -> FormData:

@@ -35,9 +35,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .engine import ClientGoneError
 from .refusals import RefusalError
 from .settings import ServiceSettings
+from .task_queue import ClientGoneError
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -295,7 +295,7 @@ class Observer:
 
 
 class _Seen:
-    """What goes back to the client."""
+    """The response to the client."""
 
     def __init__(self, request_id: str, send: Send) -> None:
         self.request_id, self._send = request_id, send
@@ -340,7 +340,7 @@ def _method(scope: Scope) -> str:
 
 
 def _template(scope: Scope) -> str:
-    """The route as it is written, without what stands for its parameters."""
+    """The path of the route, with names in place of its parameters."""
     return getattr(scope.get("route"), "path", None) or "other"
 
 

@@ -40,7 +40,7 @@ class RefusalError(Exception):
         return cls(status, [Problem(loc, message, type_)])
 
     def response(self) -> Response:
-        """What is answered."""
+        """The response."""
         detail = [asdict(problem) for problem in self.problems[:MAX_PROBLEMS]]
         content = json.dumps({"detail": detail})
         return Response(content, self.status, self.headers, "application/json")

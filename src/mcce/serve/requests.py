@@ -38,7 +38,7 @@ from ..tables.features import Feature
 from ..tables.schema import Schema
 from .refusals import MAX_PROBLEMS, Problem, RefusalError
 
-# What a person is depends on the explainer: the description puts it in the place of this.
+# A placeholder: the description replaces it by a schema of people, which depends on the explainer.
 PERSON = {"title": "Person", "type": "object"}
 JsonPerson = Annotated[dict[str, Any], WithJsonSchema(PERSON)]
 Rule = Annotated[
@@ -147,7 +147,7 @@ class InstancesBody(Body):
 
 
 class UploadBody(SearchBody):
-    """What goes with an upload."""
+    """The options of an upload."""
 
     name: str | None = None
     delimiter: str = ","
@@ -172,7 +172,7 @@ def parse_body(content: bytes, model: type[BodyT]) -> BodyT:
 
 
 def parse_json(content: bytes, *loc: str | int) -> Any:
-    """What JSON stands for, strictly."""
+    """The content of a JSON text, read strictly."""
     try:
         given = json.loads(
             content.decode(), parse_constant=_no_number, object_pairs_hook=unique_keys
@@ -283,7 +283,7 @@ class CellKind:
         return cls(name, levels, low, high, feature.has_missing, reader)
 
     def read(self, cell: Any) -> Any:
-        """What the reader of the column takes for a cell."""
+        """A cell as the reader of the column reads it."""
         if cell is None:
             if self.missing:
                 return None
@@ -311,7 +311,7 @@ class CellKind:
 
     @property
     def expected(self) -> str:
-        """What fits, for errors."""
+        """A description of cells that fit, for errors."""
         if self.levels is not None:
             names = [value for _, value in self.levels]
             return f"one of the levels {shorten(names, 300)}"
@@ -356,7 +356,7 @@ class JsonPeople:
         problems: list[Problem] = []
         columns: dict[str, list[Any]] = {name: [] for name in self.kinds}
         for place, person in enumerate(people):
-            for name, cell in self._cells(person, (*loc, place), problems):
+            for name, cell in self._check_cells(person, (*loc, place), problems):
                 columns[name].append(cell)
             if len(problems) >= MAX_PROBLEMS:
                 break
@@ -365,7 +365,7 @@ class JsonPeople:
         ((_, frame),) = self.reader.read(RawBlock(0, columns)).groups
         return frame
 
-    def _cells(
+    def _check_cells(
         self, person: Mapping[str, Any], loc: tuple[str | int, ...], problems: list[Problem]
     ) -> Iterator[tuple[str, Any]]:
         for name in person:

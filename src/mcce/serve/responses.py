@@ -51,7 +51,7 @@ def describe_api(app: FastAPI, people: JsonPeople, has_token: bool) -> None:
 
 
 def person_schema(people: JsonPeople) -> dict[str, Any]:
-    """What a person is, in JSON Schema."""
+    """The JSON Schema of a person."""
     return {
         "type": "object",
         "title": "Person",

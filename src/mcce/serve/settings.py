@@ -18,7 +18,7 @@ from ..parameters import check_count, check_real
 from ..report.labels import Labels
 from ..report.receipts import Origin
 from ..tables.text import short_line
-from .engine import EngineLimits
+from .task_queue import QueueLimits
 
 # The fewest characters of a token.
 MIN_TOKEN = 16
@@ -76,14 +76,14 @@ class ServiceLimits:
             )
 
     @property
-    def searching(self) -> EngineLimits:
+    def searching(self) -> QueueLimits:
         """Limits of the threads that search."""
-        return EngineLimits(self.threads, self.queue, self.batch, self.patience)
+        return QueueLimits(self.threads, self.queue, self.batch, self.patience)
 
     @property
-    def scoring(self) -> EngineLimits:
+    def scoring(self) -> QueueLimits:
         """Limits of the thread that scores, so that scores need not wait for searches."""
-        return EngineLimits(1, 4 * self.queue, 4 * self.batch, self.patience)
+        return QueueLimits(1, 4 * self.queue, 4 * self.batch, self.patience)
 
 
 @dataclass(frozen=True)

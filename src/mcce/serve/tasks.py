@@ -1,4 +1,4 @@
-"""Requests as tasks of the engine: read strictly, then computed together with others like them.
+"""Requests as tasks of a queue: read strictly, then computed together with others like them.
 
 Always true: everything is checked before a task waits; requests in one batch have the same options,
 so each gets what it would get alone.
@@ -28,7 +28,6 @@ from ..report.receipts import Origin, make_receipt
 from ..runtime.progress import Progress
 from ..version import __version__
 from .answering import Answerer
-from .engine import QueuedTask
 from .refusals import RefusalError
 from .requests import (
     MAX_RULES,
@@ -43,6 +42,7 @@ from .requests import (
     read_request_rules,
 )
 from .settings import ServiceSettings
+from .task_queue import QueuedTask
 
 
 class TaskMaker:
@@ -205,7 +205,7 @@ def to_json(content: Any) -> bytes:
 
 
 def _stop_after(seconds: float) -> Callback:
-    """What ends a search some seconds from now."""
+    """A callback that ends a search some seconds from now."""
     ends = time.monotonic() + seconds
 
     def stop(progress: Progress) -> bool:
@@ -221,7 +221,7 @@ def _alone(work: Callable[[], Any], size: int) -> QueuedTask:
 
 
 def _key(body: ExplainBody) -> tuple[Any, ...]:
-    """What those who share a search have in common; words matter only in details."""
+    """A key that is equal for requests that can share a search; words matter only in details."""
     language = body.language if body.details else None
     options = body.search, body.n_counterfactuals, body.details, language
     return ("explain", *options, json.dumps(body.rules, sort_keys=True))
@@ -233,7 +233,7 @@ def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _parts(frames: Sequence[pd.DataFrame]) -> list[slice]:
-    """Where the people of each request stand among all."""
+    """The rows of each request among all."""
     ends = accumulate(map(len, frames), initial=0)
     return [slice(first, last) for first, last in pairwise(ends)]
 

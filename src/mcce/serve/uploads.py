@@ -43,12 +43,12 @@ from ..files.sources import (
 )
 from ..kernels import CancelledError, ExpiredError, IntArray, check_cancellation
 from ..report.html.report_page import ReportOptions, write_page
-from ..runtime.replacing import replacing
+from ..runtime.files import replacing
 from .answering import Answerer
-from .engine import Engine, EngineLimits, QueuedTask
 from .refusals import RefusalError, refusal_of
 from .requests import UploadBody
 from .settings import ServiceSettings
+from .task_queue import QueuedTask, QueueLimits, TaskQueue
 
 JOB_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 STATE, UPLOAD = "state.json", "upload"
@@ -83,7 +83,7 @@ class RemovedError(Exception):
     """The job was removed while it ran."""
 
 
-class Jobs:
+class Uploads:
     """The uploads of a service."""
 
     def __init__(self, answerer: Answerer, settings: ServiceSettings) -> None:
@@ -93,10 +93,10 @@ class Jobs:
         if settings.folder is None:
             self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         seconds = self.limits.job_seconds
-        # Those of this process that are not done, and when they were begun.
+        # Unfinished jobs of this process, and when they began.
         self._tasks: dict[str, QueuedTask] = {}
         self._begun: dict[str, float] = {}
-        self.engine = Engine(EngineLimits(1, self.limits.jobs, 1, seconds, spare=1))
+        self.queue = TaskQueue(QueueLimits(1, self.limits.jobs, 1, seconds, spare=1))
 
     def add(
         self, name: str, stream: BinaryIO, options: UploadBody, constraints: Sequence[Constraint]
@@ -121,7 +121,7 @@ class Jobs:
             with _errors_as_refusals(path, name):
                 upload.check()
             self._write(folder, JobState())
-            self.engine.submit(task)
+            self.queue.submit(task)
         except BaseException:
             _forget(folder)
             raise
@@ -166,7 +166,7 @@ class Jobs:
             if late and folder.exists():
                 self._fail(folder, f"it took longer than {most:g} s, and was stopped")
             if late or task.future.done() or not folder.exists():
-                self.engine.leave(task)
+                self.queue.leave(task)
                 self._tasks.pop(job, None)
                 self._begun.pop(job, None)
             else:
@@ -175,7 +175,7 @@ class Jobs:
 
     def close(self) -> None:
         """End all jobs of this process and remove what it keeps."""
-        self.engine.close()
+        self.queue.close()
         if self._clean is not None:
             self._clean()
 
@@ -215,7 +215,7 @@ class Jobs:
         except (CancelledError, ExpiredError):
             state = replace(state, state="failed", error="it was stopped")
         except BaseException as error:
-            # Predictors may also raise SystemExit. What it says may quote cells.
+            # Predictors may also raise SystemExit. The message may quote cells.
             state = replace(state, state="failed", error=f"unexpected {type(error).__name__}")
         path.unlink(missing_ok=True)
         with suppress(OSError, RemovedError):
@@ -237,7 +237,7 @@ class Jobs:
 
 
 def _forget(folder: Path) -> None:
-    """Remove a job; it loses its name first, or a worker that writes its state could keep it."""
+    """Remove a job; it loses its name first, or a thread that writes its state could keep it."""
     with suppress(OSError):
         folder = folder.rename(folder.with_name(f".{folder.name}"))
     shutil.rmtree(folder, ignore_errors=True)
@@ -397,7 +397,7 @@ class Upload:
 
 
 def _prefix(reader: PeopleReader, nobody: Counterfactuals[pd.DataFrame]) -> str:
-    """What stands before the names of our columns, if columns of the file have such names."""
+    """A prefix of our columns, if columns of the file have their names."""
     try:
         Layout.plan(reader, nobody)
     except ParameterError:

@@ -65,7 +65,7 @@ class AutoEncoder:
             return cls(train(network, [torch.from_numpy(points)], [goal], settings.plan))
 
     def reproduce(self, points: Any) -> Any:
-        """What the auto-encoder makes of points."""
+        """Points as the auto-encoder reconstructs them."""
         return self.network(points)
 
 
@@ -137,7 +137,7 @@ class Proximal:
         """Take the steps of a round; whether a row was a hit."""
         import torch
 
-        # What moves is the way from the person, which is exactly 0 at first.
+        # The variable is the difference from the person, which is exactly 0 at first.
         moves = torch.zeros_like(block.own)
         ahead, hit = moves, torch.zeros_like(constant, dtype=torch.bool)
         for time in range(self.n_steps):

@@ -102,7 +102,7 @@ class SubspaceVAE:
         return self.layout.place(self.layout.write(raw), own)
 
     def loss(self, points: Any, decisions: Any) -> Any:
-        """What the networks but the adversary minimise, by row."""
+        """The loss of all networks except the adversary, by row."""
         import torch
 
         target = points[:, self.layout.mutable]
@@ -118,7 +118,7 @@ class SubspaceVAE:
         )
 
     def adversary_loss(self, points: Any, decisions: Any) -> Any:
-        """What the adversary minimises, by row."""
+        """The loss of the adversary, by row."""
         import torch
 
         z = draw(*self.encode(points)).detach()
@@ -128,7 +128,7 @@ class SubspaceVAE:
         ).mean(dim=1)
 
     def guess(self, z: Any, points: Any) -> Any:
-        """What the adversary makes of a code: a probability of each decision."""
+        """The adversary's probability of each decision, given codes."""
         import torch
 
         return torch.sigmoid(self.network.adversary(torch.cat([z, self.layout.given(points)], 1)))

@@ -120,7 +120,7 @@ MIN_PROBABILITY = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """What the predictor says of points, differentiable."""
+    """The predictor's scores of points, differentiable."""
 
     space: Space
     decision: Decision
@@ -148,7 +148,7 @@ class Scorer:
         return _inputs(self.decision, people)
 
     def anchors(self, own: Any, inputs: Any) -> Any:
-        """What the inputs of people are less what their points explain, as tensors."""
+        """The inputs of people minus what their points explain, as tensors."""
         return inputs - in_blocks(lambda points: points @ self.slopes, own)
 
     def outputs(self, points: Any, anchors: Any) -> Any:
@@ -365,7 +365,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What an objective says of each row."""
+    """The values of an objective, by row."""
 
     value: Any
     rows: Any
@@ -603,8 +603,8 @@ class LatentMethod(GradientMethod):
 
     @abstractmethod
     def _objective(self, block: Block, codes: Any) -> Step:
-        """What codes of the people cost, and the rows that they are."""
+        """The costs of codes of the people, and the rows that they decode to."""
 
     @abstractmethod
     def _best(self, own: Any) -> Best:
-        """What remembers the best valid rows, and says when to stop."""
+        """A memory of the best valid rows, which says when to stop."""

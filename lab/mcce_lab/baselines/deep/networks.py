@@ -26,7 +26,7 @@ from ..space import Space
 
 # Kernels treat the rows at the end of a matrix differently unless their number is a round one.
 ROWS_PER_BLOCK = 256
-# What moves is kept on a grid, so that the last bits of another order of sums do not add up.
+# Values that a descent moves are kept on a grid, so that rounding errors do not add up.
 GRID = 2.0**20
 # Why people without all numbers have no answer.
 INCOMPLETE = "a number is missing, and the method moves through complete numbers"
@@ -314,7 +314,7 @@ class Layout:
         return points[:, self.immutable].clamp(0.0, 1.0)
 
     def write(self, raw: Any) -> Any:
-        """What a network returns, as points of the mutable axes."""
+        """The output of a network, as points of the mutable axes."""
         import torch
 
         return torch.where(self.number, torch.sigmoid(raw), self.levels.softmax(raw))

@@ -128,7 +128,7 @@ class Wachter(GradientMethod):
 
         stepper = Adam(self.learning_rate, amsgrad=True)
         descent = Descent(_objective, stepper, self.n_steps, clamp=_stay_inside)
-        # What moves is the way from the person, which is exactly 0 at first.
+        # The variable is the difference from the person, which is exactly 0 at first.
         return descent.run(block, torch.zeros_like(block.own), Patient(block.own, self.patience))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import ParameterError, shorten
 from ...privacy import Figure, PrivacyAudit
-from ...runtime.replacing import replacing, writing
+from ...runtime.files import replacing, writing
 from ...tables.text import short_line
 from ...version import __version__
 from ..labels import Labels

@@ -68,7 +68,7 @@ class PageWords:
         if math.isinf(value):
             return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
         shown = round(to_decimal(value), places)
-        # What is not zero must not look like it.
+        # A number that is not zero must not look like zero.
         if not shown and value:
             shown = Decimal(f"{float(value):.1e}")
         return self.language.number(shown, places=places)
@@ -191,14 +191,14 @@ class Provenance:
 
     @property
     def run(self) -> str:
-        """What makes the whole report again."""
+        """The command that makes the report again."""
         if self.command is None:
             return "write_report(explainer, explainer.explain(people), path)"
         rows = "".join(f" --row {row}" for row in self.rows)
         return f"{self.command}{rows} -o {self.output}"
 
     def of_person(self, row: int) -> str:
-        """What gives one person the same answers again."""
+        """The command that gives one person the same answers again."""
         if self.command is None:
             return f"explainer.explain(people.iloc[[{row}]])"
         return f"{self.command} --row {row} -o person-{row}.html"
@@ -212,9 +212,9 @@ def checksum_of(content: Any) -> str:
     >>> checksum_of({"age": np.int64(25)}) == checksum_of({"age": 25})
     True
     """
-    text = json.dumps(content, default=_plain, separators=(",", ":"))
+    text = json.dumps(content, default=_json_value, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(cell: Any) -> Any:
+def _json_value(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else str(cell)

@@ -175,8 +175,8 @@ class PeopleSection:
             remarks=self._remarks(place),
             answers=[self._answer(answer, place) for answer in shown],
             n_left_out=len(answers) - len(shown),
-            held=self._cells(held[:most], place),
-            unchanged=self._cells(same[: max(0, most - len(held))], place),
+            held=self._written_cells(held[:most], place),
+            unchanged=self._written_cells(same[: max(0, most - len(held))], place),
             n_unchanged=len(held) + len(same),
             fingerprint=self._fingerprint(place)[:FINGERPRINT_DIGITS],
         )
@@ -186,7 +186,7 @@ class PeopleSection:
         frozen = self.frozen.get(name)
         return immutable or (frozen is not None and bool(frozen[place]))
 
-    def _cells(self, names: Sequence[Hashable], place: int) -> list[tuple[str, str]]:
+    def _written_cells(self, names: Sequence[Hashable], place: int) -> list[tuple[str, str]]:
         cells = self.words.cells
         return [(cells.name(n), cells.values(n, [self.own[n][place]])[0]) for n in names]
 

@@ -26,7 +26,7 @@ from ...explainer import MCCE, requirements_of
 from ...kernels import IntArray
 from ...parameters import check_count
 from ...privacy import PrivacyAudit
-from ...runtime.replacing import replacing, writing
+from ...runtime.files import replacing, writing
 from ...tables.text import one_line, short_line
 from ...version import __version__
 from ..labels import Labels

@@ -189,7 +189,7 @@ def _shares(distances: FloatArray, edges: FloatArray) -> FloatArray:
 
 
 def _words(audit: Any, labels: LabelsLike) -> Any:
-    """What says the words of a picture."""
+    """A function from keys to the words of a picture."""
     check_audit(audit)
     language: Language = Labels.take(labels).language
     return lambda key: language.say(f"privacy.{key}")

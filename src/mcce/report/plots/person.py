@@ -215,7 +215,7 @@ class _Row:
                 _TrackText(after - toward, -BELOW, sides[1], other, "answer"),
             ]
         for text, end, side in zip(self.ends, (0.0, 1.0), ("right", "left"), strict=False):
-            # Where a dot stands, its own text says it.
+            # Near a dot, its own label is enough.
             if min(abs(before - end), abs(after - end)) > 0.08:
                 texts.append(_TrackText(end + NUDGE * (2 * end - 1), 0, side, text, "end"))
         return texts

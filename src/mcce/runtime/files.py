@@ -1,7 +1,8 @@
-"""Write a file whole or not at all, and say why that failed."""
+"""Files: written whole or not at all, with errors that say why, and their checksums."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import stat
@@ -19,7 +20,7 @@ DRAFT = ".mcce-"
 def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[BinaryIO]:
     """A stream whose content takes the place of a file when the block ends.
 
-    Whoever looks sees the old file or the whole new one. If the block raises, the old one stays.
+    Readers see the old file or the whole new one. If the block raises, the old one stays.
 
     Examples
     --------
@@ -38,7 +39,7 @@ def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[Binary
     draft = (draft_folder or target.parent) / f"{DRAFT}{secrets.token_hex(8)}"
     try:
         with draft.open("xb") as stream:
-            # Whoever could not read the old file must not read the new one, nor its draft.
+            # Users who could not read the old file must not read the new one, nor its draft.
             if replaced is not None:
                 draft.chmod(stat.S_IMODE(replaced.st_mode))
             yield stream
@@ -53,7 +54,7 @@ def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[Binary
 def writing(path: Path) -> Iterator[None]:
     """Turn an OSError inside into a WriteError about this file or folder.
 
-    A reader who has gone is no error of writing, and what is an error of ours says so itself.
+    A closed pipe is not an error of writing, and errors of mcce explain themselves.
     """
     try:
         yield
@@ -69,3 +70,9 @@ def check_regular(status: os.stat_result) -> None:
     """Raise an OSError unless this is the status of a plain file."""
     if not stat.S_ISREG(status.st_mode):
         raise OSError("it is a folder" if stat.S_ISDIR(status.st_mode) else "it is no plain file")
+
+
+def checksum(path: str | Path) -> str:
+    """The SHA-256 checksum of a file, read piece by piece."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

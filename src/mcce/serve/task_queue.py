@@ -1,11 +1,11 @@
 """Work in threads: a bounded queue, batches of tasks that go together, and no endless waits.
 
-A worker takes the first task in the queue and all others with the same key: people of several
+A thread takes the first task in the queue and all others with the same key: people of several
 requests are explained by one search, and each request gets its own part. A request waits until the
 answer, the limit, or until its client leaves.
 
 Always true: a task is answered once; the task of a client that left is not begun, or is ended if
-nobody shares it; a worker that is stuck in a predictor is replaced, a few times; tasks that shared
+nobody shares it; a thread that is stuck in a predictor is replaced, a few times; tasks that shared
 a batch that failed or hangs are tried again alone.
 """
 
@@ -28,17 +28,17 @@ from ..kernels import Cancellation, CancelledError, ExpiredError, cancellable
 from .refusals import RefusalError
 
 
-class Engine:
-    """Worker threads behind a queue; they start with the first task."""
+class TaskQueue:
+    """Threads behind a queue of tasks; they start with the first task."""
 
     def __init__(
         self,
-        limits: EngineLimits,
+        limits: QueueLimits,
         observe: Callable[[int, int], None] = lambda tasks, people: None,
     ) -> None:
         self.limits, self._observe = limits, observe
         self._queue: deque[QueuedTask] = deque()
-        self._workers: list[Worker] = []
+        self._threads: list[QueueThread] = []
         self._change = threading.Condition()
         self._is_closed = False
         self._watcher: threading.Thread | None = None
@@ -53,12 +53,12 @@ class Engine:
 
     @property
     def n_stuck(self) -> int:
-        """Workers that a predictor does not return to."""
-        return sum(self._is_stuck(worker) for worker in list(self._workers))
+        """Threads stuck in a predictor."""
+        return sum(self._is_stuck(thread) for thread in list(self._threads))
 
     @property
     def is_ready(self) -> bool:
-        """Whether a task would be begun: not closed, and not all workers stuck."""
+        """Whether a new task would start: not closed, and not all threads stuck."""
         return not self._is_closed and self.n_stuck < self.limits.threads + self.limits.spare
 
     def submit(self, task: QueuedTask) -> None:
@@ -66,7 +66,7 @@ class Engine:
         with self._change:
             if self._is_closed:
                 raise RefusalError.of(503, "the service is shutting down", "closing")
-            self._start_workers()
+            self._start_threads()
             if not self.is_ready:
                 raise RefusalError.of(503, "the predictor does not answer", "stuck")
             if len(self._queue) >= self.limits.queue:
@@ -80,9 +80,9 @@ class Engine:
             task.is_gone = True
             if task in self._queue:
                 self._queue.remove(task)
-            for worker in self._workers:
-                if task in worker.batch:
-                    worker.stop_if_left()
+            for thread in self._threads:
+                if task in thread.batch:
+                    thread.stop_if_left()
 
     def close(self, grace: float = 0.0) -> None:
         """Take no more tasks; after some seconds end those that are not done."""
@@ -93,45 +93,45 @@ class Engine:
             while (self._queue or self._is_busy) and (left := ends - time.monotonic()) > 0:
                 self._change.wait(min(left, 0.1))
             self._end.set()
-            workers = list(self._workers)
-            tasks = [*self._queue, *(task for one in workers for task in one.batch)]
+            threads = list(self._threads)
+            tasks = [*self._queue, *(task for one in threads for task in one.batch)]
             self._queue.clear()
-        # First the answers, then the end of the work: a worker would call it a time that was up.
+        # Answer first, then stop the work: a thread that is stopped would report a timeout.
         for task in tasks:
             task.settle(error=RefusalError.of(503, "the service is shutting down", "closing"))
-        for worker in workers:
-            worker.stop()
+        for thread in threads:
+            thread.stop()
 
     @property
     def _is_busy(self) -> bool:
-        return any(worker.batch for worker in self._workers)
+        return any(thread.batch for thread in self._threads)
 
-    def _is_stuck(self, worker: Worker) -> bool:
-        return time.monotonic() - worker.began > self.limits.allowed(worker.batch)
+    def _is_stuck(self, thread: QueueThread) -> bool:
+        return time.monotonic() - thread.began > self.limits.allowed(thread.batch)
 
-    def _start_workers(self) -> None:
-        """Start workers, in the place of stuck ones too, as far as there are spare ones."""
+    def _start_threads(self) -> None:
+        """Start threads, in the place of stuck ones too, as far as there are spare ones."""
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._watch, daemon=True, name="mcce-watch")
             self._watcher.start()
-        n_alive = sum(not worker.is_replaced for worker in self._workers)
-        n_more = self.limits.threads + self.limits.spare - len(self._workers)
+        n_alive = sum(not thread.is_replaced for thread in self._threads)
+        n_more = self.limits.threads + self.limits.spare - len(self._threads)
         for _ in range(min(self.limits.threads - n_alive, n_more)):
-            worker = Worker()
-            self._workers.append(worker)
-            threading.Thread(target=self._run, args=(worker,), daemon=True, name="mcce").start()
+            thread = QueueThread()
+            self._threads.append(thread)
+            threading.Thread(target=self._run, args=(thread,), daemon=True, name="mcce").start()
 
     def _watch(self) -> None:
-        """Replace workers that are stuck, until the engine is closed."""
+        """Replace threads that are stuck, until the queue is closed."""
         while not self._end.wait(self.limits.seconds / 50):
             with self._change:
-                for worker in self._workers:
-                    if self._is_stuck(worker) and not worker.is_replaced:
-                        worker.is_replaced = True
+                for thread in self._threads:
+                    if self._is_stuck(thread) and not thread.is_replaced:
+                        thread.is_replaced = True
                         # It may still return in time: the first result is the answer.
-                        self._retry(worker.batch)
+                        self._retry(thread.batch)
                 if self._queue or not self._is_closed:
-                    self._start_workers()
+                    self._start_threads()
 
     def _retry(self, batch: Sequence[QueuedTask]) -> None:
         """Put the tasks of a shared batch first in the queue, each alone."""
@@ -140,27 +140,27 @@ class Engine:
             self._queue.appendleft(task)
         self._change.notify_all()
 
-    def _run(self, worker: Worker) -> None:
-        """Work until the engine is closed, or another thread took this place."""
-        while batch := self._take(worker):
+    def _run(self, thread: QueueThread) -> None:
+        """Work until the queue is closed, or another thread took this place."""
+        while batch := self._take(thread):
             began = time.monotonic()
             self._observe(len(batch), sum(task.size for task in batch))
-            self._answer(worker, batch)
+            self._answer(thread, batch)
             with self._change:
                 self._pace += 0.2 * (time.monotonic() - began - self._pace)
-                worker.batch, worker.began, worker.cancellation = (), math.inf, None
-                for other in self._workers:
+                thread.batch, thread.began, thread.cancellation = (), math.inf, None
+                for other in self._threads:
                     other.stop_if_left()
                 self._change.notify_all()
         with self._change:
-            self._workers.remove(worker)
+            self._threads.remove(thread)
 
-    def _take(self, worker: Worker) -> list[QueuedTask]:
-        """The next batch; nothing if the worker is to end."""
+    def _take(self, thread: QueueThread) -> list[QueuedTask]:
+        """The next batch; nothing if the thread is to end."""
         with self._change:
-            while not self._has_work() and not self._is_closed and not worker.is_replaced:
+            while not self._has_work() and not self._is_closed and not thread.is_replaced:
                 self._change.wait()
-            if worker.is_replaced or not self._has_work():
+            if thread.is_replaced or not self._has_work():
                 return []
             first = self._queue.popleft()
             batch, room = [first], self.limits.batch - first.size
@@ -169,7 +169,7 @@ class Engine:
                     self._queue.remove(task)
                     batch.append(task)
                     room -= task.size
-            worker.batch, worker.began = batch, time.monotonic()
+            thread.batch, thread.began = batch, time.monotonic()
             return batch
 
     def _has_work(self) -> bool:
@@ -189,14 +189,14 @@ class Engine:
         refusal.headers["Retry-After"] = str(min(60, max(1, wait)))
         return refusal
 
-    def _answer(self, worker: Worker, batch: Sequence[QueuedTask]) -> None:
+    def _answer(self, thread: QueueThread, batch: Sequence[QueuedTask]) -> None:
         """Compute the results of a batch; if that fails, each of its tasks is tried alone."""
         try:
             with cancellable(self.limits.seconds) as cancellation:
                 with self._change:
-                    worker.cancellation = cancellation
-                    # Those who left before it could be cancelled.
-                    worker.stop_if_left()
+                    thread.cancellation = cancellation
+                    # Clients may have left before this.
+                    thread.stop_if_left()
                 results = batch[0].work([task.given for task in batch])
         except (CancelledError, ExpiredError):
             error = RefusalError.of(504, "it took too long, and was stopped", "timeout")
@@ -206,9 +206,9 @@ class Engine:
             if len(batch) == 1:
                 batch[0].settle(error=_safe(error))
                 return
-            # Nobody pays for what is wrong with others.
+            # An error of one task must not fail the others.
             with self._change:
-                if not worker.is_replaced:
+                if not thread.is_replaced:
                     self._retry(batch)
         else:
             for task, result in zip(batch, results, strict=True):
@@ -226,7 +226,7 @@ class QueuedTask:
     seconds: float | None = None
     submitted: float = field(default_factory=time.monotonic)
     future: Future[Any] = field(default_factory=Future, repr=False)
-    # What is answered, of the result.
+    # Makes the answer from the result.
     reply: Callable[[Any], Any] = lambda result: result
     is_gone: bool = False
     is_retried: bool = False
@@ -246,7 +246,7 @@ class QueuedTask:
 
 
 @dataclass(eq=False)
-class Worker:
+class QueueThread:
     """A thread and what it does."""
 
     batch: Sequence[QueuedTask] = ()
@@ -266,8 +266,8 @@ class Worker:
 
 
 @dataclass(frozen=True)
-class EngineLimits:
-    """How much an engine takes on."""
+class QueueLimits:
+    """How much a queue takes on."""
 
     threads: int
     queue: int
@@ -276,7 +276,7 @@ class EngineLimits:
     spare: int = 8
 
     def allowed(self, batch: Sequence[QueuedTask]) -> float:
-        """Seconds after which the worker of a batch is stuck.
+        """Seconds after which the thread of a batch is stuck.
 
         Tasks that share a batch get half of the time. The other half is for trying each of them
         alone, and one that hangs then must not keep those behind it waiting to the end.
@@ -293,14 +293,14 @@ def _safe(error: BaseException) -> BaseException:
     return RefusalError.of(502, f"The predictor raised {type(error).__name__}.", "predictor")
 
 
-async def answer_of(engine: Engine, task: QueuedTask, request: Request) -> Any:
+async def answer_of(queue: TaskQueue, task: QueuedTask, request: Request) -> Any:
     """The result of a task."""
-    engine.submit(task)
+    queue.submit(task)
     answer = asyncio.wrap_future(task.future)
     gone = asyncio.ensure_future(_gone(request))
     try:
         done, _ = await asyncio.wait(
-            {answer, gone}, timeout=engine.limits.seconds, return_when=asyncio.FIRST_COMPLETED
+            {answer, gone}, timeout=queue.limits.seconds, return_when=asyncio.FIRST_COMPLETED
         )
         if answer in done:
             return answer.result()
@@ -310,11 +310,11 @@ async def answer_of(engine: Engine, task: QueuedTask, request: Request) -> Any:
     finally:
         gone.cancel()
         if not answer.done():
-            engine.leave(task)
+            queue.leave(task)
             answer.cancel()
     if gone in done:
         raise ClientGoneError
-    message = f"no answer within {engine.limits.seconds:g} s: the predictor hangs or is too slow"
+    message = f"no answer within {queue.limits.seconds:g} s: the predictor hangs or is too slow"
     raise RefusalError.of(504, message, "timeout")
 
 

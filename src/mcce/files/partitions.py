@@ -1,10 +1,11 @@
-"""Many files as units of work: which files are meant, and how each is cut.
+"""Many files as partitions: which files are meant, and how each is cut.
 
 Parquet and Arrow files are cut by their groups of rows, each of which can be read by itself. CSV
-and JSON lines can only be read from the beginning, so that a file is one unit.
+and JSON lines can only be read from the beginning, so that a file is one partition.
 
-Always true: the units of a file are all its rows, each once; how a file is cut depends on that file
-and the rows per block alone, and so do the numbers of its units, whatever other files are like.
+Always true: the partitions of a file are all its rows, each once; how a file is cut depends on that
+file and the rows per block alone, and so do the numbers of its partitions, whatever other files are
+like.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ParameterError, ReadError, shorten
-from .parts_folder import Number, checksum
+from ..runtime.files import checksum
+from .parts_folder import Number
 from .sources import (
     STANDARD,
     ArrowSource,
@@ -42,7 +44,7 @@ MAX_SCANS = 8
 
 
 @dataclass(frozen=True)
-class Unit:
+class Partition:
     """Rows of a file that are answered together, as one part."""
 
     number: Number
@@ -54,7 +56,7 @@ class Unit:
     def read(
         self, source: Source, columns: Sequence[str], block_rows: int
     ) -> tuple[str, Iterator[RawBlock]]:
-        """A fingerprint of the unit's rows, and the rows in blocks."""
+        """A fingerprint of the partition's rows, and the rows in blocks."""
         with reading(self.path):
             if self.n_rows is None or not isinstance(source, ArrowSource):
                 return checksum(self.path), iterate(self.path, source, columns, block_rows)
@@ -99,27 +101,27 @@ class PeopleFile:
         """Whether a column may hold whole numbers, also where the file cannot be read."""
         return name in self.whole if name in self.names else self.format != "csv"
 
-    def units(self, place: int, block_rows: int) -> list[Unit]:
-        """The units of the file, which is the one at this place.
+    def partitions(self, place: int, block_rows: int) -> list[Partition]:
+        """The partitions of the file, which is the one at this place.
 
         Examples
         --------
         >>> file = PeopleFile("people.parquet", "parquet", sizes=(300, 100, 80, 5000))
-        >>> [(unit.first, unit.n_rows) for unit in file.units(0, 200)][:5]
+        >>> [(one.first, one.n_rows) for one in file.partitions(0, 200)][:5]
         [(0, 150), (150, 150), (300, 180), (480, 312), (792, 313)]
         """
         if self.sizes is None:
-            return [Unit((place, 0), self.path, self.format)]
+            return [Partition((place, 0), self.path, self.format)]
         pieces = list(_pieces(self.sizes, block_rows)) or [(0, 0)]
         return [
-            Unit((place, at), self.path, self.format, first, n_rows)
+            Partition((place, at), self.path, self.format, first, n_rows)
             for at, (first, n_rows) in enumerate(pieces)
         ]
 
 
 def find_files(names: Sequence[str]) -> list[str]:
     """The files that a user means by names, patterns and folders, as full paths."""
-    found = [os.path.abspath(path) for name in names for path in _meant(name)]
+    found = [os.path.abspath(path) for name in names for path in _files_of_name(name)]
     times = Counter(os.path.realpath(path) for path in found)
     twice = [path for path, count in times.items() if count > 1]
     if twice:
@@ -156,8 +158,8 @@ def is_single(name: str) -> bool:
     return not Path(name).is_dir() and not (glob.has_magic(name) and not Path(name).exists())
 
 
-def _meant(name: str) -> list[str]:
-    """The files that one name stands for."""
+def _files_of_name(name: str) -> list[str]:
+    """The files that one name means."""
     if name == STANDARD:
         raise ParameterError("Standard input is one stream and cannot be one of several files.")
     with reading(name):
@@ -165,11 +167,11 @@ def _meant(name: str) -> list[str]:
             Path(name).stat()
             return [name]
         matched = [name] if Path(name).is_dir() else _matching(name)
-        # A pattern may stand for a folder and for what is in it.
+        # A pattern may match a folder and the files in it.
         found = {
             os.path.abspath(path)
             for at in matched
-            for path in (_inside(at) if Path(at).is_dir() else [at])
+            for path in (_files_in(at) if Path(at).is_dir() else [at])
         }
     if not found:
         raise ReadError(f"There are no files in {shorten(name, 200)}. Check the name.")
@@ -177,13 +179,13 @@ def _meant(name: str) -> list[str]:
 
 
 def _matching(pattern: str) -> list[str]:
-    """What a pattern stands for, without hidden names that it does not spell out."""
+    """Paths that match a pattern, without hidden names that it does not spell out."""
     wanted = Path(pattern).parts
     spelled = [part for part in wanted if _is_hidden(part)]
     fixed = next(at for at, part in enumerate(wanted) if glob.has_magic(part))
     if "**" in wanted:
-        # Where it cannot look, glob says nothing.
-        list(_inside(str(Path(*wanted[:fixed]))))
+        # glob skips folders that it cannot read; this raises.
+        list(_files_in(str(Path(*wanted[:fixed]))))
     return [
         path
         for path in glob.glob(pattern, recursive=True)
@@ -194,7 +196,7 @@ def _matching(pattern: str) -> list[str]:
     ]
 
 
-def _inside(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
+def _files_in(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
     """Files of a folder and of its folders, also by links, without those that are not data."""
     real = os.path.realpath(folder)
     # A link to a folder that it is in: these files are known.
@@ -204,7 +206,7 @@ def _inside(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
         shown = [entry for entry in entries if not _is_hidden(entry.name)]
     for entry in shown:
         if entry.is_dir():
-            yield from _inside(entry.path, above | {real})
+            yield from _files_in(entry.path, above | {real})
         else:
             yield entry.path
 
