@@ -271,26 +271,26 @@ class Lookup:
 
     def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
         self.rows, self.tables = rows, tables
-        self._descent: list[Codes] = []
+        self._tree_codes: list[Codes] = []
         self._points: list[FloatArray] = []
         self._numbers: list[FloatArray | None] = []
         for position, table, trained in zip(rows.schema.mutable, tables, rows.tables, strict=True):
             feature = rows.schema.features[position]
             if table is trained:
-                exact = descent = np.arange(feature.n_codes, dtype=np.int32)
+                exact = tree_codes = np.arange(feature.n_codes, dtype=np.int32)
                 numbers = feature.numbers
             else:
-                exact, descent = feature.encode(table)
+                exact, tree_codes = feature.encode(table)
                 numbers = (
                     None if feature.numbers is None else as_numbers(table, feature.table.dtype)
                 )
-            self._descent.append(descent)
+            self._tree_codes.append(tree_codes)
             self._points.append(feature.place(exact, numbers))
             self._numbers.append(numbers)
 
-    def descent(self, owner: IntArray, codes: Codes) -> Codes:
-        """Descent codes of all features, shape (n_features, n_rows)."""
-        return self._fill(self.rows.descent.take(owner, axis=1), self._descent, codes)
+    def tree_codes(self, owner: IntArray, codes: Codes) -> Codes:
+        """Tree codes of all features, shape (n_features, n_rows)."""
+        return self._fill(self.rows.tree_codes.take(owner, axis=1), self._tree_codes, codes)
 
     def points(self, owner: IntArray, codes: Codes) -> FloatArray:
         """Points in the space of all features, shape (n_rows, n_features)."""

@@ -144,7 +144,7 @@ def _sample(
 ) -> Draws:
     """Draws for one person of each group, within that one's limits."""
     rows, understood = factual_limits.rows, generator.capabilities
-    given = rows.descent[:, people]
+    given = rows.tree_codes[:, people]
     keys = person_keys(seed, given[rows.schema.immutable].T)
     features = features_of(generator, rows)
     limits = factual_limits.limits(people, features)

@@ -141,7 +141,7 @@ class DrawRequest:
     Parameters
     ----------
     given : (n_features, n_groups)
-        Descent codes, of which only those of the immutable features may be used.
+        Tree codes, of which only those of the immutable features may be used.
     keys : (n_groups,)
         The random key of each group.
     draws : (n_draws,)

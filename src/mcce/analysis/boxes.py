@@ -78,7 +78,7 @@ class _BoxSearch:
     def __init__(self, moves: Moves, answer: IntArray, sides: IntArray, seed: int) -> None:
         self.sides = sides
         self._answer, self._positions = answer, moves.answers.rows.schema.mutable
-        self._keys = person_keys(seed, moves.answers.rows.descent[:, answer].T)
+        self._keys = person_keys(seed, moves.answers.rows.tree_codes[:, answer].T)
         self._n_drawn = MAX_CORNERS
         self.forget()
 

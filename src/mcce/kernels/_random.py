@@ -1,6 +1,6 @@
 """Every random number of step 2, counted rather than streamed.
 
-A draw is a function of (seed, immutable descent codes, draw number, feature position) and of
+A draw is a function of (seed, immutable tree codes, draw number, feature position) and of
 nothing else, so an answer cannot depend on who else is in the batch, on the order of people, on
 blocks or threads. The mixer is the finaliser of SplitMix64 (Steele, Lea and Flood
 2014): a bijection of 64-bit words, so different inputs of one step never meet.
@@ -48,7 +48,7 @@ def person_keys(seed: int, immutable_codes: Codes) -> WordArray:
     seed
         The seed.
     immutable_codes : (n_groups, n_immutable)
-        Descent codes of the immutable features of each group.
+        Tree codes of the immutable features of each group.
 
     Returns
     -------

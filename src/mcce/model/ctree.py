@@ -148,7 +148,7 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
 
         def grow(task: GrowTask) -> list[Trees]:
             finder = _Splits(scored, task, float(self.min_criterion))
-            codes = rows.descent[task.position]
+            codes = rows.tree_codes[task.position]
             return [grow_with(finder.find, in_order, codes, task.growth)]
 
         order, trees = grow_chain(self, rows, decision, grow, n_jobs=n_jobs, verbose=verbose)

@@ -148,7 +148,7 @@ class ForestChain(LeafChain, BaseEstimator):
 
         def grow(task: GrowTask) -> list[Trees]:
             response = tree_response(rows, task.position)
-            codes, inputs = rows.descent[task.position], task.inputs
+            codes, inputs = rows.tree_codes[task.position], task.inputs
             base = self._growth(task, isinstance(response, Classes))
             trees = []
             for tree, drawn in enumerate(samples):

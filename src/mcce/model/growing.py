@@ -76,7 +76,7 @@ def grow_chain(
     schema = rows.schema
     growth = growth_of(chain, len(schema.features))
     order = visit_order(chain.visit_order, rows, decision if chain.condition_on_decision else None)
-    columns = split_columns(schema, [*rows.descent, decision.astype(np.int32)])
+    columns = split_columns(schema, [*rows.tree_codes, decision.astype(np.int32)])
     last = [len(schema.features)] * chain.condition_on_decision
     most = chain.max_inputs
     screen = None if most is None else Associations.of(rows)
@@ -120,7 +120,7 @@ def tree_response(rows: EncodedRows, position: int) -> Numbers | Classes:
     feature = rows.schema.features[position]
     numbers = rows.numbers(position)
     if numbers is None:
-        return Classes(rows.descent[position].astype(np.int64), feature.n_codes)
+        return Classes(rows.tree_codes[position].astype(np.int64), feature.n_codes)
     missing = np.isnan(numbers)
     if missing.all():
         return Numbers(np.zeros(numbers.size, dtype=np.int64))

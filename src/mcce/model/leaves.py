@@ -159,7 +159,7 @@ class LeafChain:
             Log-probabilities; minus infinity where the chain could not have drawn the row.
         """
         self._check_grown_for(decision)
-        codes = with_decision(rows.descent, np.full(len(rows), decision))
+        codes = with_decision(rows.tree_codes, np.full(len(rows), decision))
         total = np.zeros(len(rows))
         for place, position in enumerate(self.visit_order_):
             likely = self._likelihood(place, codes, rows.exact[position])

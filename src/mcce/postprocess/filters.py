@@ -214,7 +214,7 @@ class IsPlausible:
     def _assess(self, selected: CandidateRows) -> Plausibility:
         lookup, rows = self._lookup_of(selected), selected.rows
         cells = selected.owner, selected.codes
-        given = lookup.descent(*cells), lookup.numbers(*cells)
+        given = lookup.tree_codes(*cells), lookup.numbers(*cells)
         if not is_wide(rows.schema):
             return self.model.assess(*given)
         from ..plausibility.model import ChangedRows
@@ -238,7 +238,7 @@ class IsPlausible:
         own = known[1]
         new = np.unique(owner[np.isnan(own[owner])])
         if new.size:
-            found = self.model.assess(rows.descent[:, new], rows.all_numbers[:, new])
+            found = self.model.assess(rows.tree_codes[:, new], rows.all_numbers[:, new])
             own[new] = found.nonconformity
         return own[owner]
 

@@ -258,7 +258,7 @@ class PredictionCache:
             return score_rows(self.decision, selected, self.remembered)
         if self._lookup is None:
             self._lookup = Lookup(selected.rows, selected.tables)
-        response = self.surrogate.predict(self._lookup.descent(selected.owner, selected.codes))
+        response = self.surrogate.predict(self._lookup.tree_codes(selected.owner, selected.codes))
         margin = self.surrogate.margin(self.decision, response)
         return ScoredRows(margin, margin >= 0)
 

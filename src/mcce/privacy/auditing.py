@@ -416,11 +416,11 @@ def release_rows(explainer: Any, people: Any, n_rows: int) -> Released:
     rows = fitted.schema.encode(frame.iloc[np.arange(n_rows) % len(frame)].reset_index(drop=True))
     number = np.arange(n_rows, dtype=np.int32)
     # People with equal immutable values would share their draws; the row number separates them.
-    given = np.vstack([rows.descent[fitted.schema.immutable], number]).T
+    given = np.vstack([rows.tree_codes[fitted.schema.immutable], number]).T
     keys = person_keys(fitted.seed, np.ascontiguousarray(given))
     first = np.zeros(1, dtype=np.int64)
     decision = _decisions(fitted, rows.frame)
-    sampled = fitted.generator.sample(DrawRequest(rows.descent, keys, first, decision=decision))
+    sampled = fitted.generator.sample(DrawRequest(rows.tree_codes, keys, first, decision=decision))
     codes = sampled.codes[:, :, 0]
     drawn = CandidateRows(rows, number.astype(np.int64), codes, value_tables(rows, sampled))
     return Released(drawn.as_given().reset_index(drop=True), rows.as_given())

@@ -256,7 +256,7 @@ def log_likelihood(
     """Log-probability of each row's mutable values, which are uniform inside a bin."""
     trees, coding = forest.trees, Coding.of(rows.schema, domains)
     codes, cells = (
-        with_decision(rows.descent, np.full(len(rows), decision)),
+        with_decision(rows.tree_codes, np.full(len(rows), decision)),
         bin_rows(rows, domains),
     )
     parts = np.split(trees.values, np.cumsum(tree_sizes(trees))[:-1])

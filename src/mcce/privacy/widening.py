@@ -107,7 +107,7 @@ class Widener:
     def blurs(self, answer: int, at: int, cell: Cell) -> bool:
         """Whether a cell of a changed feature holds the person's own value as well."""
         factuals, owner = self.answers.factuals, self.answers.owner[answer]
-        own = factuals.descent[self.positions[at], owner]
+        own = factuals.tree_codes[self.positions[at], owner]
         changed = self.answers.changed[self.places[at], answer]
         return bool(changed) and (
             cell.is_whole or cell.run[0] <= own <= cell.run[1] or own in cell.levels
@@ -208,9 +208,9 @@ class Widener:
         position, answers = self.positions[at], self.answers
         middle = (cell.run[0] + cell.run[1]) / 2
         if answers.changed[self.places[at], one.answer]:
-            own = int(answers.factuals.descent[position, answers.owner[one.answer]])
+            own = int(answers.factuals.tree_codes[position, answers.owner[one.answer]])
             return -abs(middle - own)
-        return abs(middle - int(answers.rows.descent[position, one.answer]))
+        return abs(middle - int(answers.rows.tree_codes[position, one.answer]))
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ class PurenessMeter:
         self._drawn = [place for place in self._places if place not in follow]
         self._requirements = required
         self._variants = AnswerVariants(self._answers, required.computed, required.constraints)
-        self._keys = person_keys(seed, self._answers.rows.descent.T)
+        self._keys = person_keys(seed, self._answers.rows.tree_codes.T)
 
     def measure(self, widened: Sequence[Widened], most: int) -> list[Pureness]:
         """The pureness of some widened answers."""

@@ -320,7 +320,7 @@ def _person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> 
         changed = np.ones(feature.n_codes, dtype=bool)
         costs.append(weight * gower_gap(numbers, own, feature.spread, changed))
     return Person(
-        given=rows.descent[:, person],
+        given=rows.tree_codes[:, person],
         own=rows.exact[:, person],
         stays=factual_limits.stays[:, person],
         limits=factual_limits.limits(one, features),

@@ -432,8 +432,8 @@ class PredictedRows(VisitedRows):
         if not new.size:
             return
         rows = self.rows(new)
-        descent = self.lookup.descent(rows.owner, rows.codes)
-        self._response[new] = self.run.surrogate.predict(descent)
+        tree_codes = self.lookup.tree_codes(rows.owner, rows.codes)
+        self._response[new] = self.run.surrogate.predict(tree_codes)
         self._correct(new, self._errors)
         self.evaluated[new] = True
         self.reach(new)

@@ -113,9 +113,9 @@ class Feature:
         return np.where(np.isnan(numbers), MISSING, scaled)
 
     def encode(self, series: pd.Series[Any]) -> tuple[Codes, Codes]:
-        """Exact code and descent code of each cell.
+        """Exact code and tree code of each cell.
 
-        The exact code of a value that is not in the training data is -1. Its descent code, which
+        The exact code of a value that is not in the training data is -1. Its tree code, which
         finds its way through a tree, is that of the nearest number (the lower of two), or one past
         the last code for a level.
         """
@@ -124,11 +124,11 @@ class Feature:
             return self._encode_present(series)
         exact = np.full(len(series), -1, dtype=np.int32)
         unseen = self.n_codes - (self.kind == "numeric")
-        descent = np.full(len(series), unseen, dtype=np.int32)
-        exact[~missing], descent[~missing] = self._encode_present(series[~missing])
+        tree_codes = np.full(len(series), unseen, dtype=np.int32)
+        exact[~missing], tree_codes[~missing] = self._encode_present(series[~missing])
         if self.has_missing:
-            exact[missing] = descent[missing] = self.n_codes - 1
-        return exact, descent
+            exact[missing] = tree_codes[missing] = self.n_codes - 1
+        return exact, tree_codes
 
     def _encode_present(self, cells: pd.Series[Any]) -> tuple[Codes, Codes]:
         if self.kind == "numeric":

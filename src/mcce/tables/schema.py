@@ -207,9 +207,9 @@ class Schema:
             for series, feature in zip(own, self.features, strict=True)
         ]
         exact = np.empty((len(self.features), len(given)), dtype=np.int32)
-        descent = np.empty_like(exact)
+        tree_codes = np.empty_like(exact)
         for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
-            exact[position], descent[position] = feature.encode(series)
+            exact[position], tree_codes[position] = feature.encode(series)
         chosen = [
             choose_columns(
                 series, cell, feature.table, immutable=feature.immutable, converted=converted
@@ -225,9 +225,9 @@ class Schema:
         same = all(ours is theirs for ours, theirs in zip(seen, kept, strict=True))
         returned = frame if same else columns.assemble(kept, frame.columns)
         # One array serves as both if every value is in the training data.
-        descent = exact if (exact >= 0).all() else descent
+        tree_codes = exact if (exact >= 0).all() else tree_codes
         labels = given.index, given.columns
-        return EncodedRows(self, frame, *labels, exact, descent, adapter, returned)
+        return EncodedRows(self, frame, *labels, exact, tree_codes, adapter, returned)
 
     def _check_names(self, frame: pd.DataFrame, adapter: FrameAdapter) -> None:
         """Raise unless the columns are those of the training data, in any order."""
@@ -262,7 +262,7 @@ class EncodedRows:
         Labels and columns as they were given.
     exact : (n_features, n_rows)
         Codes of the cells; -1 for a value that is not in the training data.
-    descent : (n_features, n_rows)
+    tree_codes : (n_features, n_rows)
         The same for models: of an unseen number the code of the nearest, of an unseen level one
         past the last code.
     adapter, returned
@@ -272,7 +272,7 @@ class EncodedRows:
     --------
     >>> schema = Schema.learn(pd.DataFrame({"age": [36, 52, 70]}))
     >>> rows = schema.encode(pd.DataFrame({"age": [70, 40]}))
-    >>> rows.exact, rows.descent
+    >>> rows.exact, rows.tree_codes
     (array([[ 2, -1]], dtype=int32), array([[2, 0]], dtype=int32))
     """
 
@@ -281,7 +281,7 @@ class EncodedRows:
     labels: pd.Index[Any] = field(repr=False)
     given_columns: pd.Index[Any] = field(repr=False)
     exact: Codes = field(repr=False)
-    descent: Codes = field(repr=False)
+    tree_codes: Codes = field(repr=False)
     adapter: FrameAdapter = field(repr=False)
     returned: pd.DataFrame = field(repr=False)
 
@@ -306,7 +306,7 @@ class EncodedRows:
             returned=frame if same else self.returned.take(places).reset_index(drop=True),
             labels=self.labels.take(places),
             exact=exact,
-            descent=exact if self.descent is self.exact else self.descent[:, places],
+            tree_codes=exact if self.tree_codes is self.exact else self.tree_codes[:, places],
         )
 
     def groups(self, positions: Iterable[int]) -> IntArray:

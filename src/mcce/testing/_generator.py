@@ -63,7 +63,7 @@ class _GeneratorCase(Case):
         self.blank = self.new()
         self.fitted = self.fit(self.blank)
         self.people: EncodedRows = self.schema.encode(make_frame(N_GROUPS, seed=1))
-        self.given: Codes = self.people.descent
+        self.given: Codes = self.people.tree_codes
         self.keys: WordArray = person_keys(SEED, self.given[self.schema.immutable].T)
         self.draws: IntArray = np.arange(N_DRAWS)
 
@@ -246,7 +246,7 @@ class _GeneratorCase(Case):
         drawn = self.fitted.sample(replace(self.request(), draws=self.draws[:1]))
         if drawn.tables is not None:
             return
-        codes = self.people.descent.copy()
+        codes = self.people.tree_codes.copy()
         codes[self.schema.mutable] = drawn.codes[:, :, 0]
         rows = EncodedRows.from_codes(self.schema, codes)
         likely = np.asarray(self.fitted.log_likelihood(rows))
@@ -294,7 +294,7 @@ class _GeneratorCase(Case):
         features = self.schema.features
         sizes = np.array([0 if feature.immutable else feature.n_codes for feature in features])
         return Person(
-            given=self.people.descent[:, 0],
+            given=self.people.tree_codes[:, 0],
             own=self.people.exact[:, 0],
             stays=self.people.exact[:, 0],
             limits=None,
