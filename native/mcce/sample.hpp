@@ -308,7 +308,7 @@ private:
 
     // Whether a guided row keeps the own value. Its random word is none that values are picked with.
     bool stays(Row row, std::int32_t response) const {
-        return happens(keys_[row], static_cast<std::uint64_t>(response) + forest_.n_columns, guide_.often);
+        return bernoulli(keys_[row], static_cast<std::uint64_t>(response) + forest_.n_columns, guide_.often);
     }
 
     // The same within the limits of the column; where nothing is allowed, the own value is kept.

@@ -26,8 +26,8 @@ from .kernels import (
     Comparison,
     Guide,
     IntArray,
+    apply_limits,
     first_of_each,
-    hold,
     person_keys,
 )
 from .model import require
@@ -166,7 +166,7 @@ def _sample(
         return sampled
     if sampled.tables is not None:
         limits = factual_limits.limits(people, _features(rows, sampled.tables)) or limits
-    return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))
+    return replace(sampled, codes=apply_limits(limits, sampled.codes, rows.schema.mutable))
 
 
 def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:

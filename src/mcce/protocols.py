@@ -27,9 +27,9 @@ from .kernels import (
     Person,
     Summation,
     WordArray,
+    bernoulli,
     differences,
     draw_keys,
-    happens,
     person_keys,
     pick,
     uniforms,
@@ -56,15 +56,19 @@ __all__ = [
     "Capabilities",
     "Codes",
     "Distance",
+    "DrawLimits",
     "DrawRequest",
     "Draws",
     "EncodedRows",
+    "Enumerated",
     "Explainer",
     "Feature",
     "FloatArray",
     "Generator",
+    "Guide",
     "IntArray",
     "Kind",
+    "Person",
     "Progress",
     "ScoredRows",
     "Summation",
@@ -279,7 +283,7 @@ class DrawRequest:
             own = self.guide.own[position][self.group]
             stays = self.guide.stays[position][self.group] != -1
             word = position + len(self.given) + 1
-            kept |= stays & happens(self.row_keys, word, self.guide.often)
+            kept |= stays & bernoulli(self.row_keys, word, self.guide.often)
         return own.astype(np.int32), kept
 
 

@@ -5,7 +5,7 @@ what NumPy does well enough. Other packages import from here only. Arrays in, ar
 no strings, no other part of mcce.
 """
 
-from ._random import DRAWS_VERSION, absorb, draw_keys, happens, person_keys, pick, uniforms
+from ._random import DRAWS_VERSION, absorb, bernoulli, draw_keys, person_keys, pick, uniforms
 from .cancellation import (
     Cancellation,
     CancelledError,
@@ -38,9 +38,9 @@ from .native import (
 from .rows import (
     MISSING,
     Total,
+    apply_limits,
     differences,
     gower_gap,
-    hold,
     rows_as_bytes,
     scaled_gap,
     sort_rows,
@@ -125,6 +125,8 @@ __all__ = [
     "Trees",
     "WordArray",
     "absorb",
+    "apply_limits",
+    "bernoulli",
     "boost",
     "build_neighbours",
     "cancellable",
@@ -140,8 +142,6 @@ __all__ = [
     "gower_gap",
     "grow_tree",
     "grow_with",
-    "happens",
-    "hold",
     "inner_cancellation",
     "join",
     "leaf_frequency",

@@ -120,8 +120,8 @@ def pick(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
     return ((high * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
 
 
-def happens(row_keys: WordArray, position: int, often: int) -> BoolArray:
-    """For each row, whether something happens that does so ``often`` times in 2**32."""
+def bernoulli(row_keys: WordArray, position: int, often: int) -> BoolArray:
+    """For each row, True with probability ``often`` / 2**32."""
     return absorb(row_keys, position) >> np.uint64(32) < np.uint64(often)
 
 

@@ -148,7 +148,7 @@ class Total:
         return gap * gap if self.how.squared else gap
 
 
-def hold(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
+def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
     """Codes of a generator without limits, replaced by the own ones where they are not allowed."""
     held = codes.copy()
     for row, column in enumerate(columns):

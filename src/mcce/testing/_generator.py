@@ -14,7 +14,16 @@ from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..errors import ParameterError
 from ..generate import features_of
-from ..kernels import Codes, DrawLimits, Guide, IntArray, Person, WordArray, hold, person_keys
+from ..kernels import (
+    Codes,
+    DrawLimits,
+    Guide,
+    IntArray,
+    Person,
+    WordArray,
+    apply_limits,
+    person_keys,
+)
 from ..model import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
 from ..saving.fields import pack_fitted, unpack_fitted
@@ -184,7 +193,7 @@ class _GeneratorCase(Case):
         """Draws within limits stay within them."""
         limits = self.only_up()
         drawn = self.fitted.sample(self.request(limits=limits))
-        held = hold(limits, drawn.codes, self.schema.mutable)
+        held = apply_limits(limits, drawn.codes, self.schema.mutable)
         n_outside = int((held != drawn.codes).sum())
         demand(
             not n_outside,
@@ -216,7 +225,7 @@ class _GeneratorCase(Case):
         limits, check = self.only_up(), "The capability back_off, draws from 10**6 rows"
         request = self.request(limits=limits, least=np.full(self.draws.size, 10**6))
         wide, again = self.fitted.sample(request), self.fitted.sample(request)
-        n_outside = int((hold(limits, wide.codes, self.schema.mutable) != wide.codes).sum())
+        n_outside = int((apply_limits(limits, wide.codes, self.schema.mutable) != wide.codes).sum())
         demand(
             not n_outside, check, "codes inside the limits of their group", f"{n_outside} outside"
         )
