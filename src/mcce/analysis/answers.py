@@ -30,8 +30,7 @@ from ..errors import McceWarning, ParameterError, SchemaError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..postprocess.filters import IsPlausible, RowFilter
-from ..postprocess.validation import ROWS_PER_CALL
-from ..predictors.decision import Decision
+from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..protocols import Distance
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
@@ -290,7 +289,7 @@ class Trials(AnswerVariants):
         self.obeys: BoolArray = requirements.obeys(originals)
         self.valid: BoolArray = requirements.score(originals)
 
-    def hold(
+    def try_variants(
         self, answer: IntArray, codes: Codes, *, score: bool = True
     ) -> tuple[BoolArray, BoolArray]:
         """Which variants would do as well, and which the predictor had to score for that.

@@ -56,17 +56,17 @@ def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_fea
     n_rows = per_feature * n_features[answer]
     search = _BoxSearch(moves, answer, reach[:, :, answer], seed)
 
-    def hold(answer: IntArray, steps: IntArray, *, score: bool = True) -> Held:
-        return trials.hold(answer, moves.codes(answer, steps), score=score)
+    def try_steps(answer: IntArray, steps: IntArray, *, score: bool = True) -> Held:
+        return trials.try_variants(answer, moves.codes(answer, steps), score=score)
 
-    allowed = partial(hold, score=False)
+    allowed = partial(try_steps, score=False)
     search.shorten(allowed, np.full(answer.size, N_FREE_ROWS))
     search.cut(allowed, np.full(answer.size, N_FREE_POINTS))
     search.forget()
     # At most half of the rows are for corners, and a quarter is for points that may cut.
-    search.shorten(hold, n_rows // 2)
-    search.cut(hold, n_rows // 4)
-    return search.label(hold, n_rows - search.n_counted)
+    search.shorten(try_steps, n_rows // 2)
+    search.cut(try_steps, n_rows // 4)
+    return search.label(try_steps, n_rows - search.n_counted)
 
 
 class _BoxSearch:

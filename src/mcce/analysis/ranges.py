@@ -85,14 +85,16 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
     place, answer = np.nonzero(movable)
     farthest = moves.farthest[:, place, answer]
 
-    def hold(item: IntArray, step: IntArray, *, score: bool = True) -> tuple[BoolArray, BoolArray]:
+    def try_steps(
+        item: IntArray, step: IntArray, *, score: bool = True
+    ) -> tuple[BoolArray, BoolArray]:
         steps = np.zeros((len(movable), item.size), dtype=np.int64)
         steps[place[item], np.arange(item.size)] = step
-        return trials.hold(answer[item], moves.codes(answer[item], steps), score=score)
+        return trials.try_variants(answer[item], moves.codes(answer[item], steps), score=score)
 
-    farthest, _ = find_reach(farthest, np.full(place.size, N_FREE), partial(hold, score=False))
+    farthest, _ = find_reach(farthest, np.full(place.size, N_FREE), partial(try_steps, score=False))
     boxed = movable.sum(axis=0)[answer] > 1
-    held, used = find_reach(farthest, ROWS_PER_FEATURE - 1 - ROWS_FOR_BOX * boxed, hold)
+    held, used = find_reach(farthest, ROWS_PER_FEATURE - 1 - ROWS_FOR_BOX * boxed, try_steps)
     reach, n_tried = np.zeros((2, *movable.shape), np.int64), np.zeros(movable.shape, np.int64)
     reach[:, place, answer], n_tried[place, answer] = held, used
     return reach, n_tried
@@ -118,10 +120,10 @@ def _find_levels(
     codes = answers.codes[:, answer]
     own = answers.factuals.exact[schema.mutable[place], answers.owner[answer]]
     codes[place, np.arange(place.size)] = np.where(level == own, OWN, len(answers) + level)
-    kept = np.flatnonzero(trials.hold(answer, codes, score=False)[0])
+    kept = np.flatnonzero(trials.try_variants(answer, codes, score=False)[0])
     kept = kept[times_seen_before((place * len(answers) + answer)[kept]) < ROWS_PER_FEATURE - 1]
     place, answer, level = place[kept], answer[kept], level[kept]
-    held, scored = trials.hold(answer, codes[:, kept])
+    held, scored = trials.try_variants(answer, codes[:, kept])
     n_tried = np.zeros(answers.acted.shape, dtype=np.int64)
     np.add.at(n_tried, (place[scored], answer[scored]), 1)
     return OtherLevels(place[held], answer[held], level[held], n_tried)

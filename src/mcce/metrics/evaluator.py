@@ -21,8 +21,7 @@ from ..caching import cached_property
 from ..counterfactuals import ALREADY, Counterfactuals
 from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
-from ..postprocess.validation import ROWS_PER_CALL
-from ..predictors.decision import Decision
+from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..predictors.desired import decision_on
 from ..tables.columns import Kind, is_missing
 from ..tables.frames import read_frame

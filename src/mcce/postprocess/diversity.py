@@ -1,11 +1,11 @@
 """Diversity: several answers of a person that differ.
 
 Beyond the paper, which returns the l best. A candidate is redundant if it makes every change of a
-better valid candidate, and more. The pool is a person's first ``POOL * l`` valid candidates that
-are not redundant. The best one is selected first; then, repeatedly, the one with the largest
-``diversity * difference - (1 - diversity) * cost``, ties to the better-ranked. ``cost`` is the
-distance to the person, ``difference`` the distance to the nearest one selected so far. Weights of
-the Gower distance count in neither.
+better valid candidate, and more. A person's first ``N_POOLED_PER_ANSWER * l`` valid candidates that
+are not redundant form the pool. The best of them is selected first; then, repeatedly, the one with
+the largest ``diversity * difference - (1 - diversity) * cost``, ties to the better-ranked. ``cost``
+is the distance to the person, ``difference`` the distance to the nearest one selected so far.
+Weights of the Gower distance count in neither.
 
 Always true: the first answer is the best candidate; nobody's choice depends on anybody else.
 """
@@ -35,8 +35,8 @@ from .ranking import Ranking
 MAX_FINITE_DISTANCE = np.finfo(np.float64).max
 
 
-class Pool:
-    """The candidates found for each person of a block that no better one makes redundant."""
+class NonRedundant:
+    """The valid candidates of each person in a block that no better one makes redundant."""
 
     def __init__(self, comparison: Comparison, n_wanted: int) -> None:
         n_people = comparison.group.size
@@ -45,7 +45,7 @@ class Pool:
         self._n_kept: IntArray = np.zeros(n_people, dtype=np.int64)
 
     def needed(self, person: IntArray, draw: Codes) -> BoolArray:
-        """Candidates that nothing in the pool makes redundant, shape (n_people, n_draws)."""
+        """Which candidates no kept one makes redundant, shape (n_people, n_draws)."""
         needed = np.ones(draw.shape, dtype=bool)
         for place in range(int(self._n_kept[person].max(initial=0))):
             some = np.flatnonzero(self._n_kept[person] > place)
@@ -54,7 +54,7 @@ class Pool:
         return needed
 
     def keep(self, person: IntArray, draw: Codes, valid: BoolArray) -> BoolArray:
-        """Which valid candidates enter the pool, best first."""
+        """Keep the valid candidates that are not redundant, best first; gives which."""
         left, kept = valid.copy(), np.zeros_like(valid)
         while True:
             room = self._n_kept[person] < self._draw.shape[1]

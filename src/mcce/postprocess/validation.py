@@ -20,9 +20,9 @@ import pandas as pd
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing, RowTable
-from ..predictors.decision import Decision, ScoredRows
+from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from ..tables.schema import EncodedRows
-from .diversity import Pool, diverse_ranks
+from .diversity import NonRedundant, diverse_ranks
 from .ranking import RankedCandidates
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 # Bytes per row beside its codes.
 BYTES_PER_ROW = 64
-ROWS_PER_CALL = 100_000
 # How many times as many candidates are listed for people who need more.
 LIST_MORE = 8
 # Size of a batch, as a share of all that were scored before.
@@ -47,9 +46,9 @@ class LazyValidation:
         self.n_allowed = ranked.first.n_allowed
         self.n_tried = 0
         self.n_valid: IntArray = np.zeros_like(self.n_allowed)
-        self.pool = None
+        self.nonredundant = None
         if ranked.ranking.diversity is not None:
-            self.pool = Pool(ranked.candidates.comparison, ranked.n_wanted)
+            self.nonredundant = NonRedundant(ranked.candidates.comparison, ranked.n_wanted)
         self._selected: list[Selection] = []
         # Which row of the listing is whose.
         self._row: IntArray = np.arange(self.n_allowed.size)
@@ -101,13 +100,13 @@ class LazyValidation:
         listed = place < self.n_allowed[person][:, None]
         at = np.minimum(place, self.listing.draw.shape[1] - 1)
         draw = self.listing.draw[self._row[person][:, None], at]
-        if self.pool is not None:
-            listed &= self.pool.needed(person, draw)
+        if self.nonredundant is not None:
+            listed &= self.nonredundant.needed(person, draw)
         who, which = np.nonzero(listed)
         valid = np.zeros_like(listed)
         valid[who, which] = self.cache.validate(person[who], draw[who, which])
         self._check(person, draw, valid)
-        return valid if self.pool is None else self.pool.keep(person, draw, valid)
+        return valid if self.nonredundant is None else self.nonredundant.keep(person, draw, valid)
 
     def _check(self, person: IntArray, draw: Codes, valid: BoolArray) -> None:
         """Run the checks on valid candidates, and exclude those that do not pass."""

@@ -23,7 +23,7 @@ import numpy as np
 from ..analysis.answers import AnswerVariants, EncodedAnswers, Requirements
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, IntArray, draw_keys, person_keys, pick
-from ..postprocess.validation import ROWS_PER_CALL
+from ..predictors.decision import ROWS_PER_CALL
 from ..tables.columns import differ
 from ..tables.schema import OWN, EncodedRows
 from .generalization import NO_RUN, Cell, Own, Widening, own_values

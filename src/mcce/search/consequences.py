@@ -34,7 +34,15 @@ from ..relations import Dependency, Equality, Equivalence, Linear, Relation
 from ..relations.relation import match_values, values_of
 from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
 from ..tables.dtypes import to_dtype
-from ..tables.features import ULPS, Feature, decimals, epsilon, is_float32, known_numbers
+from ..tables.features import (
+    ULPS,
+    Feature,
+    decimals,
+    epsilon,
+    is_float32,
+    is_number,
+    known_numbers,
+)
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
 
@@ -300,8 +308,8 @@ class FormulaFollower:
                 new = tables.numbers(place)[drawn]
                 columns.append(np.where(own, self._numbers[position][owner], new))
             else:
-                pool = stack(rows.cells[position], unwrapped(tables.tables[place]))
-                columns.append(pool.take(np.where(own, owner, drawn + len(rows))))
+                cells = stack(rows.cells[position], unwrapped(tables.tables[place]))
+                columns.append(cells.take(np.where(own, owner, drawn + len(rows))))
         names = pd.Index([rows.schema.names[at] for at in self.column.inputs], dtype=object)
         return assemble(columns, names)
 
@@ -373,11 +381,6 @@ class TableFollower:
     def codes_for(self, tables: GrowingTables, values: np.ndarray) -> Codes:
         """The codes of training values; those that a generator left out are added."""
         return tables.codes_for_trained(self.column.place, values)
-
-
-def is_number(feature: Feature) -> bool:
-    """Whether a column holds numbers that can be computed with."""
-    return feature.kind == "numeric" and feature.table.dtype.kind in "iuf"
 
 
 class GrowingTables:

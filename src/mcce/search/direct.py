@@ -146,7 +146,7 @@ class DirectSearch:
         visited = self.visited
         numbers = visited.number_rows(person, _row_draws(codes), codes)
         visited.evaluate(numbers)
-        good = visited.good(numbers)
+        good = visited.are_good(numbers)
         good &= ~self._unstable.has_failed(self.people[person], visited.draw[numbers])
         visited.reach(numbers[good])
         return numbers, good

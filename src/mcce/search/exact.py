@@ -26,8 +26,8 @@ from ..distances import Gower, measure_rows
 from ..generate import blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
 from ..postprocess.filters import ExcludeUnstable, RowFilter
-from ..postprocess.validation import GROWTH, ROWS_PER_CALL, Answers
-from ..predictors.decision import Decision
+from ..postprocess.validation import GROWTH, Answers
+from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN

@@ -60,7 +60,7 @@ class GreedyWalk:
     def _start(self, walks: IntArray) -> None:
         targets = self.targets[:, walks]
         start = targets if self._backwards else np.full_like(targets, OWN)
-        self.visited.trust(self._visit(walks, targets))
+        self.visited.mark_plausible(self._visit(walks, targets))
         self.at[walks] = self._visit(walks, start)
         # With an unstable predictor even the person's own row may be a target.
         self.arrived = self.arrived.copy()
@@ -72,7 +72,7 @@ class GreedyWalk:
         walks = np.flatnonzero(theirs)
         at_target = (self._codes(walks) == self.targets[:, walks]).all(axis=0)
         self.arrived = self.arrived.copy()
-        good = self.visited.good(self.at[walks])
+        good = self.visited.are_good(self.at[walks])
         self.arrived[walks] = at_target | good
         # Longer walks go on only for whom no other has arrived.
         has_one = np.isin(self.person, self.person[walks[good]])
@@ -124,10 +124,10 @@ class GreedyWalk:
         codes = np.where(self.settings.units[unit].T, there[:, walk], here[:, walk])
         row = self._visit(walking[walk], codes)
         visited.evaluate(row)
-        order = np.lexsort((unit, -visited.desirability(row), ~visited.good(row), walk))
+        order = np.lexsort((unit, -visited.desirability(row), ~visited.are_good(row), walk))
         best = order[_starts(walk[order])]
         self.at[walking] = row[best]
-        ends = visited.good(row[best]) | (self._codes(walking) == there).all(axis=0)
+        ends = visited.are_good(row[best]) | (self._codes(walking) == there).all(axis=0)
         self.arrived[walking[ends]] = True
 
     def _abandon(self) -> None:
@@ -160,11 +160,11 @@ class GreedyWalk:
     def _as_good(self, row: IntArray, now: IntArray) -> BoolArray:
         """Valid rows that are allowed and plausible if others are; the cheapest check first."""
         visited = self.visited
-        visited.check(np.concatenate([row, now]))
+        visited.check_filters(np.concatenate([row, now]))
         as_good: BoolArray = visited.allowed[row] >= visited.allowed[now]
         visited.evaluate(row[as_good])
         as_good &= visited.valid[row]
-        visited.assess(np.concatenate([row[as_good], now]))
+        visited.check_plausibility(np.concatenate([row[as_good], now]))
         return as_good & (visited.plausible[row] >= visited.plausible[now])
 
     def _visit(self, walks: IntArray, codes: Codes) -> IntArray:

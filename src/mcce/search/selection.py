@@ -25,7 +25,7 @@ from ..candidates import Candidates
 from ..distances import is_mean
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..plausibility.model import KnnDistance
-from ..postprocess.diversity import Pool, diverse_ranks
+from ..postprocess.diversity import NonRedundant, diverse_ranks
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import Answers
 from ..tables.schema import OWN
@@ -105,7 +105,7 @@ def _order(
     """By person, the best row first."""
     visited = walk.visited
     person = Groups(visited.person[numbers])
-    visited.assess(numbers)
+    visited.check_plausibility(numbers)
     implausible = ~visited.plausible[numbers]
     eligible = ~implausible | person.all(implausible)
     n_changes = (visited.n_actions if settings.count_actions else visited.sparsity)[numbers]
@@ -138,7 +138,7 @@ def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = Non
         theirs = np.isin(np.arange(theirs.size), person)
     may = np.zeros(len(visited.cells), dtype=bool)
     reached = np.flatnonzero((visited.step >= 0) & visited.valid & theirs[visited.person])
-    may[reached] = visited.good(reached)
+    may[reached] = visited.are_good(reached)
     ends = walk.at[walk.arrived & theirs[walk.person]]
     may[ends] |= visited.allowed[ends] & (
         visited.valid[ends] | (walk.settings.task.surrogate_run is None)
@@ -149,7 +149,7 @@ def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = Non
 
 def within_bounds(ranking: Ranking, visited: VisitedRows, numbers: IntArray) -> BoolArray:
     """Which visited rows keep the bounds on changes and distance."""
-    visited.price(ranking, numbers)
+    visited.compute_costs(ranking, numbers)
     most_changes = np.inf if ranking.max_sparsity is None else ranking.max_sparsity
     most = np.inf if ranking.max_distance is None else ranking.max_distance
     return (visited.sparsity[numbers] <= most_changes) & (visited.distance[numbers] <= most)
@@ -174,7 +174,7 @@ def _knn_distances(
     level: IntArray = np.zeros(numbers.size, dtype=np.int64)
     while True:
         here = np.flatnonzero(~looked_at & (excess <= level))
-        visited.measure(settings.knn_distance, numbers[here])
+        visited.compute_knn_distance(settings.knn_distance, numbers[here])
         knn_distance[here] = visited.knn_distance[numbers[here]]
         copy[here] = settings.copies_last & visited.copy[numbers[here]]
         looked_at[here] = True
@@ -185,11 +185,13 @@ def _knn_distances(
         level = np.where(n_better < settings.ranking.n_wanted, left, level)
 
 
-def are_copies(settings: SelectionSettings, visited: VisitedRows, numbers: IntArray) -> BoolArray:
+def are_copies_ranked_last(
+    settings: SelectionSettings, visited: VisitedRows, numbers: IntArray
+) -> BoolArray:
     """Which visited rows come last because they copy an accepted training row."""
     if settings.knn_distance is None or not settings.copies_last:
         return np.zeros(numbers.size, dtype=bool)
-    visited.measure(settings.knn_distance, numbers)
+    visited.compute_knn_distance(settings.knn_distance, numbers)
     return visited.copy[numbers]
 
 
@@ -207,9 +209,9 @@ def _diverse_ranks(
     listed = np.zeros(block.shape, dtype=bool)
     listed[person.number, person.place] = True
     people, places = block.shape
-    pool = Pool(block.comparison, min(ranking.n_wanted, places))
+    nonredundant = NonRedundant(block.comparison, min(ranking.n_wanted, places))
     draw = np.tile(np.arange(places, dtype=np.int32), (people, 1))
-    pooled = pool.keep(np.arange(people), draw, listed)[person.number, person.place]
+    pooled = nonredundant.keep(np.arange(people), draw, listed)[person.number, person.place]
     some = Groups(person.number[pooled])
     rank = np.zeros(numbers.size, dtype=np.int64)
     rank[pooled] = diverse_ranks(
@@ -303,7 +305,7 @@ def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
     visited = walk.visited
     parent, child = undone(walk, numbers)
     visited.evaluate(child)
-    good: BoolArray = visited.good(child) & (child != parent)
+    good: BoolArray = visited.are_good(child) & (child != parent)
     visited.reach(child[good])
     return parent[good], child[good]
 

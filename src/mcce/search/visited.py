@@ -36,8 +36,8 @@ from ..kernels import (
 from ..plausibility.model import KnnDistance
 from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
 from ..postprocess.ranking import Ranking
-from ..postprocess.validation import ROWS_PER_CALL, score_rows
-from ..predictors.decision import ScoredRows
+from ..postprocess.validation import score_rows
+from ..predictors.decision import ROWS_PER_CALL, ScoredRows
 from ..tables.schema import OWN, Schema
 from .consequences import Consequences, GrowingTables
 from .history import SurrogateRun
@@ -53,7 +53,7 @@ MAX_INFLUENTIAL = 32
 NO_ERROR = 0.1
 # By how many typical errors of the surrogate a row may fall short at first, and the number of rows
 # of a person that must turn out wrong until it may not.
-OPTIMISM, PATIENCE = 3.0, 6
+OPTIMISM, OPTIMISTIC_UNTIL = 3.0, 6
 # A surrogate that was so often wrong about a person is not trusted about them any more.
 MAX_WRONG = 24
 # Scores of a person that correct predictions; up to as many again in the batch that reaches it.
@@ -105,9 +105,9 @@ class VisitedRows:
     """Every row that was visited in a block of people, and what is known of it."""
 
     # What is stored of a row before anything is known of it.
-    before: ClassVar[dict[str, float]] = {
-        **dict.fromkeys(("checked", "allowed", "evaluated", "valid"), False),
-        **dict.fromkeys(("assessed", "plausible", "priced", "copy"), False),
+    initial_values: ClassVar[dict[str, float]] = {
+        **dict.fromkeys(("filters_known", "allowed", "evaluated", "valid"), False),
+        **dict.fromkeys(("plausibility_known", "plausible", "costs_known", "copy"), False),
         **dict.fromkeys(("sparsity", "n_actions", "score", "gower", "distance"), 0),
         "step": -1,
         "knn_distance": np.nan,
@@ -125,8 +125,10 @@ class VisitedRows:
         self._lookup: Lookup | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         self.person: IntArray = np.empty(0, dtype=np.int64)
-        self.checked, self.allowed, self.evaluated, self.valid = np.empty((4, 0), dtype=bool)
-        self.assessed, self.plausible, self.priced, self.copy = np.empty((4, 0), dtype=bool)
+        self.filters_known, self.allowed, self.evaluated, self.valid = np.empty((4, 0), dtype=bool)
+        self.plausibility_known, self.plausible, self.costs_known, self.copy = np.empty(
+            (4, 0), dtype=bool
+        )
         self.draw, self.step, self.sparsity, self.n_actions = np.empty((4, 0), dtype=np.int64)
         self.score, self.gower, self.distance, self.knn_distance = np.empty((4, 0))
         self.n_evaluated = 0
@@ -202,33 +204,33 @@ class VisitedRows:
         """How good the scores of rows are, larger being better."""
         return self.task.decision.desirability(self.score[numbers]).round(DECIMALS)
 
-    def check(self, numbers: IntArray) -> None:
+    def check_filters(self, numbers: IntArray) -> None:
         """Check rows against the filters, unless that was done."""
-        new = self._without(self.checked, numbers)
+        new = self._without(self.filters_known, numbers)
         if not new.size:
             return
         rows = self.rows(new)
         self.allowed[new] = True
         for keep in self.settings.filters:
             self.allowed[new] &= keep.keeps(rows)
-        self.checked[new] = True
+        self.filters_known[new] = True
 
-    def assess(self, numbers: IntArray) -> None:
+    def check_plausibility(self, numbers: IntArray) -> None:
         """Look at how plausible rows are, unless that was done."""
-        new = self._without(self.assessed, numbers)
+        new = self._without(self.plausibility_known, numbers)
         if not new.size:
             return
         keep = self.settings.plausible
         self.plausible[new] = True if keep is None else keep.keeps(self.rows(new))
-        self.assessed[new] = True
+        self.plausibility_known[new] = True
 
-    def trust(self, numbers: IntArray) -> None:
+    def mark_plausible(self, numbers: IntArray) -> None:
         """Take rows for plausible that passed the same check before."""
-        self.assessed[numbers] = self.plausible[numbers] = True
+        self.plausibility_known[numbers] = self.plausible[numbers] = True
 
-    def price(self, ranking: Ranking, numbers: IntArray) -> None:
+    def compute_costs(self, ranking: Ranking, numbers: IntArray) -> None:
         """Compute what rows cost, unless that was done; always by the same ranking."""
-        new = self._without(self.priced, numbers)
+        new = self._without(self.costs_known, numbers)
         if not new.size:
             return
         alone = np.arange(new.size), np.zeros_like(new)
@@ -236,9 +238,9 @@ class VisitedRows:
         costs = row_costs(block, ranking, self.recomputed)
         self.sparsity[new], self.n_actions[new] = costs.sparsity, costs.n_actions
         self.gower[new], self.distance[new] = costs.gower, costs.distance
-        self.priced[new] = True
+        self.costs_known[new] = True
 
-    def measure(self, knn_distance: KnnDistance, numbers: IntArray) -> None:
+    def compute_knn_distance(self, knn_distance: KnnDistance, numbers: IntArray) -> None:
         """Measure how far rows are from accepted ones, unless that was done."""
         new = self._without(~np.isnan(self.knn_distance), numbers)
         if new.size:
@@ -248,12 +250,12 @@ class VisitedRows:
             points = self.lookup.points(rows.owner, rows.codes)
             self.knn_distance[new], self.copy[new] = knn_distance(points)
 
-    def good(self, numbers: IntArray) -> BoolArray:
+    def are_good(self, numbers: IntArray) -> BoolArray:
         """Rows that are valid, allowed and plausible."""
         good = self.valid[numbers]
-        self.check(numbers[good])
+        self.check_filters(numbers[good])
         good &= self.allowed[numbers]
-        self.assess(numbers[good])
+        self.check_plausibility(numbers[good])
         return good & self.plausible[numbers]
 
     @staticmethod
@@ -269,7 +271,7 @@ class VisitedRows:
         self.cells = append(self.cells, cells)
         self.person = append(self.person, cells[:, 0].astype(np.int64))
         self.draw = append(self.draw, draw)
-        for name, value in self.before.items():
+        for name, value in self.initial_values.items():
             known = getattr(self, name)
             setattr(self, name, append(known, np.full(len(cells), value, known.dtype)))
 
@@ -347,7 +349,7 @@ def as_block(
     )
 
 
-class Errors(NamedTuple):
+class SurrogateErrors(NamedTuple):
     """By how much the surrogate was wrong about rows of people, in the order of scoring."""
 
     person: IntArray
@@ -355,20 +357,20 @@ class Errors(NamedTuple):
     error: FloatArray
 
     @classmethod
-    def none(cls) -> Errors:
+    def none(cls) -> SurrogateErrors:
         """Before the predictor scored any row."""
         nobody = np.empty(0, dtype=np.int64)
         return cls(nobody, nobody, np.empty(0))
 
-    def and_also(self, more: Errors) -> Errors:
+    def extended(self, more: SurrogateErrors) -> SurrogateErrors:
         """All errors, these first."""
-        return Errors._make(map(np.concatenate, zip(self, more, strict=True)))
+        return SurrogateErrors._make(map(np.concatenate, zip(self, more, strict=True)))
 
 
 class PredictedRows(VisitedRows):
     """Visited rows whose scores a surrogate predicts until the predictor has scored them."""
 
-    before = VisitedRows.before | dict.fromkeys(
+    initial_values = VisitedRows.initial_values | dict.fromkeys(
         ("scored", "_response", "_total", "_weight", "_merit"), 0
     )
 
@@ -388,7 +390,7 @@ class PredictedRows(VisitedRows):
         # Rows of people scored to find better ones, and where nothing was predicted valid.
         self.n_better, self.n_tried = np.zeros((2, self.people.size), dtype=np.int64)
         self._was_reset: BoolArray = np.zeros(self.people.size, dtype=bool)
-        self._errors = Errors.none()
+        self._errors = SurrogateErrors.none()
         self._closed = False
         trained = zip(candidates.tables, candidates.rows.tables, strict=True)
         others = [at for at, (table, first) in enumerate(trained) if table is not first]
@@ -488,15 +490,15 @@ class PredictedRows(VisitedRows):
         taught = (self._n_learned[person] < MAX_LEARNED) & (times_seen_before(person) < MAX_LEARNED)
         np.add.at(self._n_learned, person[taught], 1)
         error = response - self._response[numbers]
-        new = Errors(person[taught], numbers[taught], error[taught])
-        self._errors = self._errors.and_also(new)
+        new = SurrogateErrors(person[taught], numbers[taught], error[taught])
+        self._errors = self._errors.extended(new)
         touched = np.zeros(self.people.size, dtype=bool)
         touched[person] = True
         theirs = np.flatnonzero(self.evaluated & touched[self.person])
         self._correct(theirs, new)
         self._predict(theirs)
 
-    def _correct(self, numbers: IntArray, errors: Errors) -> None:
+    def _correct(self, numbers: IntArray, errors: SurrogateErrors) -> None:
         """Count errors at rows of people for other rows of theirs."""
         order = np.argsort(errors.person, kind="stable")
         person, theirs = errors.person[order], self.person[numbers]
@@ -514,7 +516,7 @@ class PredictedRows(VisitedRows):
         correction = self._total[numbers] / (self._weight[numbers] + NO_ERROR)
         merit = self._margin(self._response[numbers] + correction)
         self._merit[numbers] = merit
-        slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / PATIENCE)
+        slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / OPTIMISTIC_UNTIL)
         trusted = self.n_wrong[person] < MAX_WRONG
         self.valid[numbers] = (merit >= -slack) & trusted & self._may_score(person)
         self.valid[numbers] &= self._is_stable(numbers)

@@ -50,7 +50,7 @@ from .greedy import GreedyWalk
 from .selection import (
     SelectedRows,
     SelectionSettings,
-    are_copies,
+    are_copies_ranked_last,
     returnable,
     select_first,
     select_more,
@@ -173,7 +173,7 @@ class WalkedBlock:
         if selection.count_actions:
             changed[:, visited.recomputed] = False
         # Anything that is no copy may be better than one.
-        copied = are_copies(selection, visited, first.numbers)
+        copied = are_copies_ranked_last(selection, visited, first.numbers)
         fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
         whose = visited.person[first.numbers]
         return direct.improve(whose, fewest, several, self._stop)
@@ -247,9 +247,9 @@ class SurrogateBlock(WalkedBlock):
         numbers = numbers[~visited.scored[numbers]]
         if ranking.max_sparsity is not None or ranking.max_distance is not None:
             numbers = numbers[within_bounds(ranking, visited, numbers)]
-        visited.check(numbers)
+        visited.check_filters(numbers)
         numbers = numbers[visited.allowed[numbers]]
-        visited.assess(numbers)
+        visited.check_plausibility(numbers)
         return numbers[visited.plausible[numbers]]
 
     def _better(self, known: SelectedRows) -> IntArray:
@@ -308,7 +308,7 @@ class SurrogateBlock(WalkedBlock):
         fewest[person[first.numbers]] = n_changes[first.numbers]
         closer = self.walk.selection.prefer == "distance"
         # Of a small table, all rows: for further answers, and since copies come last.
-        copied = first.numbers[are_copies(self.walk.selection, visited, first.numbers)]
+        copied = first.numbers[are_copies_ranked_last(self.walk.selection, visited, first.numbers)]
         any_ = np.isin(np.arange(fewest.size), person[copied]) | self._several
         fewest = np.where(self._whole & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
         most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
@@ -319,7 +319,7 @@ class SurrogateBlock(WalkedBlock):
             return merit, numbers
         ranking, distance = self.walk.selection.ranking, np.zeros(visited.people.size)
         distance[person[first.numbers]] = visited.distance[first.numbers]
-        visited.price(ranking, numbers)
+        visited.compute_costs(ranking, numbers)
         # Infinite distances are as far as can be.
         gain = np.minimum(distance[person[numbers]], MAX_FINITE_DISTANCE) - np.minimum(
             visited.distance[numbers], MAX_FINITE_DISTANCE
@@ -449,7 +449,7 @@ def _exclusions(block: SurrogateBlock, person: int) -> list[str]:
     checks: list[RowFilter | IsPlausible] = list(settings.filters)
     checks += [] if settings.plausible is None else [settings.plausible]
     named = [check.name for check in checks if numbers.size and not check.keeps(rows).all()]
-    visited.price(ranking, numbers)
+    visited.compute_costs(ranking, numbers)
     sparsity, distance = visited.sparsity[numbers], visited.distance[numbers]
     if ranking.max_sparsity is not None and (sparsity > ranking.max_sparsity).any():
         named.append(f"max_sparsity={ranking.max_sparsity}")
@@ -466,5 +466,5 @@ def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
     shortfall = visited.task.decision.shortfall(visited.score[numbers]).round(DECIMALS)
     order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
     best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
-    visited.price(block.walk.selection.ranking, best)
+    visited.compute_costs(block.walk.selection.ranking, best)
     return SelectedRows(best, np.zeros_like(best)).to_answers(block.candidates, visited)

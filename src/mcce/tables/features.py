@@ -165,6 +165,11 @@ def resolution(feature: Feature) -> float:
     return 0.0 if places is None else 10.0**-places
 
 
+def is_number(feature: Feature) -> bool:
+    """Whether a column holds numbers that can be computed with."""
+    return feature.kind == "numeric" and feature.table.dtype.kind in "iuf"
+
+
 def known_numbers(feature: Feature) -> FloatArray:
     """The training values of a numeric feature but missing."""
     numbers = np.empty(0) if feature.numbers is None else feature.numbers

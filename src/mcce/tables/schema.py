@@ -377,10 +377,10 @@ class EncodedRows:
         """A frame of candidates: the factual's own cells, except where they change."""
         if not owner.size:
             return self.frame.iloc[:0]
-        drawn = zip(self.schema.mutable, self._pools(tables), codes, strict=True)
+        drawn = zip(self.schema.mutable, self._cell_sources(tables), codes, strict=True)
         cells = {
-            position: pool.take(np.where(row == OWN, owner, row + np.int64(len(self))))
-            for position, pool, row in drawn
+            position: source.take(np.where(row == OWN, owner, row + np.int64(len(self))))
+            for position, source, row in drawn
         }
         cells |= {position: self.cells[position].take(owner) for position in self.schema.immutable}
         in_order = [cells[position] for position in range(len(cells))]
@@ -391,18 +391,20 @@ class EncodedRows:
         """The columns as arrays."""
         return [columns.unwrapped(column) for _, column in self.frame.items()]
 
-    def _pools(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
+    def _cell_sources(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
         """All cells that a mutable feature may have: those of the factuals, then its table."""
-        known = zip(self.schema.mutable, tables, self.tables, self.training_pools, strict=True)
-        return [pool if new is old else self._pool(at, new) for at, new, old, pool in known]
+        known = zip(self.schema.mutable, tables, self.tables, self._training_sources, strict=True)
+        return [
+            source if new is old else self._cell_source(at, new) for at, new, old, source in known
+        ]
 
     @cached_property
-    def training_pools(self) -> list[Any]:
+    def _training_sources(self) -> list[Any]:
         """Per mutable feature, the cells of the factuals and then the training values."""
         pairs = zip(self.schema.mutable, self.tables, strict=True)
-        return [self._pool(at, table) for at, table in pairs]
+        return [self._cell_source(at, table) for at, table in pairs]
 
-    def _pool(self, position: int, table: pd.Series[Any]) -> Any:
+    def _cell_source(self, position: int, table: pd.Series[Any]) -> Any:
         return columns.stack(self.cells[position], columns.unwrapped(table))
 
 
