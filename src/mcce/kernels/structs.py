@@ -295,8 +295,8 @@ class DistanceAxes:
     cells differ.
     """
 
-    places: Sequence[FloatArray | None]
-    own_places: Sequence[FloatArray | None]
+    coordinates: Sequence[FloatArray | None]
+    own_coordinates: Sequence[FloatArray | None]
     spreads: FloatArray
     weights: FloatArray
     n_present: FloatArray
@@ -304,5 +304,8 @@ class DistanceAxes:
 
     def of(self, people: IntArray) -> DistanceAxes:
         """The axes of some of the people."""
-        own = [None if places is None else places[people] for places in self.own_places]
-        return replace(self, own_places=own, n_present=self.n_present[people])
+        own = [
+            None if coordinates is None else coordinates[people]
+            for coordinates in self.own_coordinates
+        ]
+        return replace(self, own_coordinates=own, n_present=self.n_present[people])

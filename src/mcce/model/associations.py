@@ -53,9 +53,7 @@ class Associations:
     def of(cls, rows: EncodedRows) -> Associations:
         """The associations of the columns of training rows."""
         schema, chosen = rows.schema, subsample(rows.tree_codes)
-        groups = [
-            _group(rows.tree_codes[at, chosen], schema, at) for at in range(len(rows.tree_codes))
-        ]
+        groups = [_group(own[chosen], schema, at) for at, own in enumerate(rows.tree_codes)]
         return cls(_phi_squared(groups))
 
     def inputs(self, position: int, candidates: IntArray, most: int) -> IntArray:

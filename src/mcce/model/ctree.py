@@ -387,7 +387,7 @@ class Target:
         return np.bincount(groups, weights=values, minlength=sizes.size) / sizes
 
     def statistics(self, order: IntArray, n_left: IntArray) -> FloatArray:
-        """Statistic of the division after each of some places in an order of the rows."""
+        """Statistic of the division after each of some ranks in an order of the rows."""
         n_rows = order.size
         left, right = n_left.astype(np.float64), (n_rows - n_left).astype(np.float64)
         if self.scores is not None:
@@ -399,7 +399,7 @@ class Target:
         return scale * (self._shares(order)[n_left - 1] - left * left / n_rows)
 
     def _shares(self, order: IntArray) -> FloatArray:
-        """Sum over classes of count^2 / total, of the rows up to each place in an order."""
+        """Sum over classes of count^2 / total, of the rows up to each rank in an order."""
         assert self.classes is not None
         classes = self.classes[order]
         # One more row of a class that was seen s times adds (2 s + 1) / total.
@@ -432,11 +432,11 @@ def _best_prefix(
     levels: Codes, groups: IntArray, in_order: IntArray, target: Target, least: int
 ) -> Cut | None:
     """The best cut of levels in an order."""
-    place = np.empty(levels.size, dtype=np.int64)
-    place[in_order] = np.arange(levels.size)
-    places = place[groups]
-    order = np.argsort(places, kind="stable")
-    ends = np.cumsum(np.bincount(places, minlength=levels.size))[:-1]
+    rank_of = np.empty(levels.size, dtype=np.int64)
+    rank_of[in_order] = np.arange(levels.size)
+    ranks = rank_of[groups]
+    order = np.argsort(ranks, kind="stable")
+    ends = np.cumsum(np.bincount(ranks, minlength=levels.size))[:-1]
     admissible = np.flatnonzero((ends >= least) & (ends <= groups.size - least))
     if not admissible.size:
         return None

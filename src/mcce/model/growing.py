@@ -81,9 +81,9 @@ def grow_chain(
     most = chain.max_inputs
     screen = None if most is None else Associations.of(rows)
 
-    def grow_feature(place: int) -> Sequence[Trees]:
-        position = int(order[place])
-        known = np.sort(np.concatenate([schema.immutable, order[:place]]))
+    def grow_feature(n_before: int) -> Sequence[Trees]:
+        position = int(order[n_before])
+        known = np.sort(np.concatenate([schema.immutable, order[:n_before]]))
         if screen is not None:
             known = screen.inputs(position, known, most)
         inputs = np.concatenate([known, last]).astype(np.int64)

@@ -47,9 +47,9 @@ class NonRedundant:
     def needed(self, person: IntArray, draw: Codes) -> BoolArray:
         """Which candidates no kept one makes redundant, shape (n_people, n_draws)."""
         needed = np.ones(draw.shape, dtype=bool)
-        for place in range(int(self._n_kept[person].max(initial=0))):
-            some = np.flatnonzero(self._n_kept[person] > place)
-            better = self._draw[person[some], place]
+        for at in range(int(self._n_kept[person].max(initial=0))):
+            some = np.flatnonzero(self._n_kept[person] > at)
+            better = self._draw[person[some], at]
             needed[some] &= ~self._as_much(person[some], draw[some], better)
         return needed
 
@@ -84,15 +84,15 @@ def diverse_ranks(
     candidates: Candidates,
     person: IntArray,
     draw: Codes,
-    place: IntArray,
+    rank_index: IntArray,
     gower: FloatArray,
     ranking: Ranking,
 ) -> IntArray:
     """Rank of each pooled candidate among its person's answers, from 1; 0 for those not taken."""
     people, row = np.unique(person, return_inverse=True)
-    shape = people.size, int(place.max(initial=0)) + 1
+    shape = people.size, int(rank_index.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
-    draws[row, place], cost[row, place], free[row, place] = draw, gower, True
+    draws[row, rank_index], cost[row, rank_index], free[row, rank_index] = draw, gower, True
     distance, diversity = ranking.distance, ranking.diversity or 0.0
     between: AxesBetween | DistanceBetween
     axes = axes_of(Gower() if is_gower(distance) else distance, candidates)
@@ -112,7 +112,7 @@ def diverse_ranks(
         nearest = np.minimum(nearest, np.minimum(between.to_taken(taken), MAX_FINITE_DISTANCE))
         value = diversity * nearest - (1.0 - diversity) * cost
         taken = np.where(free, value, -np.inf).argmax(axis=1)
-    return rank[row, place]
+    return rank[row, rank_index]
 
 
 class AxesBetween:
@@ -124,11 +124,11 @@ class AxesBetween:
         self.axes = axes.of(people)
         self.codes = comparison.codes[:, comparison.group[people][:, None], draws]
         self.own_codes = comparison.own_codes[:, people, None]
-        self.own = [None if own is None else own[:, None] for own in self.axes.own_places]
-        # The person's own place where a cell has no code.
-        self.places = [
+        self.own = [None if own is None else own[:, None] for own in self.axes.own_coordinates]
+        # The person's own coordinates where a cell has no code.
+        self.coordinates = [
             None if table is None or own is None else np.where(c[..., None] < 0, own, table[c])
-            for table, own, c in zip(self.axes.places, self.own, self.codes, strict=True)
+            for table, own, c in zip(self.axes.coordinates, self.own, self.codes, strict=True)
         ]
 
     def to_person(self) -> FloatArray:
@@ -138,7 +138,7 @@ class AxesBetween:
     def to_taken(self, taken: IntArray) -> FloatArray:
         """From each candidate to the one at ``taken``, one of each person."""
         at = np.arange(taken.size)[:, None], taken[:, None]
-        there = [None if places is None else places[at] for places in self.places]
+        there = [None if every is None else every[at] for every in self.coordinates]
         present = self.axes.n_present[:, None].copy()
         if self.axes.how.ignores_missing:
             for old, new in zip(self.own, there, strict=True):
@@ -153,7 +153,7 @@ class AxesBetween:
         total = Total(self.axes.how, self.codes.shape[1:])
         weights = zip(self.axes.spreads, self.axes.weights, strict=True)
         for at, (spread, weight) in enumerate(weights):
-            total.add(self.codes[at] != codes[at], self.places[at], others[at], spread, weight)
+            total.add(self.codes[at] != codes[at], self.coordinates[at], others[at], spread, weight)
         return total.distance(n_present)
 
 

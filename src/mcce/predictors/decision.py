@@ -34,7 +34,7 @@ from .output import check_complete, check_shape, read_output, to_labels, to_numb
 Closed = Literal["both", "left", "right", "neither"]
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
 # Rows that the predictor scores in one call, at most: candidates, and training rows at fit.
-ROWS_PER_CALL, TRAINING_ROWS_PER_CALL = 100_000, 2**20
+ROWS_PER_CALL, FIT_ROWS_PER_CALL = 100_000, 2**20
 LabelMeasure = Literal["score", "margin"]
 # Room between refused and accepted margins, a hundredth of their range, in which no threshold but 0
 # is expected.
@@ -410,10 +410,8 @@ class Decision:
             None if the decision needs no labels, or they do not follow from probabilities.
         """
         # Of a million rows at a time, so that the predictor's copies are of these alone.
-        starts = range(0, max(len(frame), 1), TRAINING_ROWS_PER_CALL)
-        blocks = (
-            frame.iloc[at : at + TRAINING_ROWS_PER_CALL].reset_index(drop=True) for at in starts
-        )
+        starts = range(0, max(len(frame), 1), FIT_ROWS_PER_CALL)
+        blocks = (frame.iloc[at : at + FIT_ROWS_PER_CALL].reset_index(drop=True) for at in starts)
         scored, probabilities = join_scored([self._evaluate(block) for block in blocks])
         own = has_threshold(self.predictor)
         return scored, LabelRule.learn(probabilities, scored.valid, own_threshold=own)

@@ -113,12 +113,12 @@ def closest_figures(
     some, is_level = points["released"][order], audited.evaluator.schema.is_level
     nearest = [find_nearest(some, points[side], is_level, 1) for side in ("members", "nonmembers")]
     inside, outside = (distances[:, 0] for distances, _ in nearest)
-    places = [near[:, 0] for _, near in nearest]
+    nearest_rows = [near[:, 0] for _, near in nearest]
     closer = np.where(inside == outside, 0.5, inside < outside)
-    spread = _spread_of_share(closer, places, audited.n_each)
+    spread = _spread_of_share(closer, nearest_rows, audited.n_each)
     n = min(inside.size, 0.25 / spread**2) if spread > 0 else inside.size
     share = float(closer.mean())
-    swapped = _swaps(inside, outside, places, np.random.default_rng([seed, 6]))
+    swapped = _swaps(inside, outside, nearest_rows, np.random.default_rng([seed, 6]))
     figures = [
         _quantile_figure("closest_median", inside, outside, 0.5, n, swapped),
         _quantile_figure("closest_q05", inside, outside, 0.05, n, swapped),
@@ -131,14 +131,14 @@ def closest_figures(
 
 
 def _swaps(
-    inside: FloatArray, outside: FloatArray, places: list[IntArray], rng: np.random.Generator
+    inside: FloatArray, outside: FloatArray, nearest_rows: list[IntArray], rng: np.random.Generator
 ) -> BoolArray:
     """Which distances change sides, for each of many times.
 
     By chance the real row that is nearest of all could as well be on the other side, and all
     released rows that it is the nearest of go with it.
     """
-    nearest_of_all = np.where(inside <= outside, places[0], -1 - places[1])
+    nearest_of_all = np.where(inside <= outside, nearest_rows[0], -1 - nearest_rows[1])
     group = np.unique(nearest_of_all, return_inverse=True)[1]
     swapped: BoolArray = (rng.random((N_SWAPS, int(group.max()) + 1)) < 0.5)[:, group]
     return swapped
@@ -166,7 +166,7 @@ def _quantile_figure(
     return Figure(name, value, low, high, null, spread, n=inside.size, smaller_leaks=True)
 
 
-def _spread_of_share(closer: FloatArray, places: list[IntArray], n_each: int) -> float:
+def _spread_of_share(closer: FloatArray, nearest_rows: list[IntArray], n_each: int) -> float:
     """Standard error of the share of released rows that are closer to training, by chance.
 
     A real row may be the nearest of many released ones. By chance it is a member or not, and all
@@ -174,8 +174,8 @@ def _spread_of_share(closer: FloatArray, places: list[IntArray], n_each: int) ->
     """
     weights = np.concatenate(
         [
-            np.bincount(places[0], weights=closer, minlength=n_each),
-            np.bincount(places[1], weights=1 - closer, minlength=n_each),
+            np.bincount(nearest_rows[0], weights=closer, minlength=n_each),
+            np.bincount(nearest_rows[1], weights=1 - closer, minlength=n_each),
         ]
     )
     return float(np.sqrt(n_each / 2 * weights.var(ddof=1)) / closer.size)

@@ -150,12 +150,12 @@ class Domain:
         missing = np.isnan(numbers)
         low, high = self.ends
         inside = np.clip(np.where(missing, low, numbers), low, high)
-        place = self._places(inside)
-        known = np.unique(self._places(self.values))
-        # A place without any value that can be drawn goes to that of the nearest value.
+        segment = self._segments(inside)
+        known = np.unique(self._segments(self.values))
+        # A segment without any value that can be drawn goes to that of the nearest value.
         nearest = self.values[_nearest(self.values, inside)]
-        place = np.where(np.isin(place, known), place, self._places(nearest))
-        found = np.searchsorted(known, place)
+        segment = np.where(np.isin(segment, known), segment, self._segments(nearest))
+        found = np.searchsorted(known, segment)
         return np.where(missing, self.n_bins - 1 if self.missing else -1, found)
 
     @cached_property
@@ -177,10 +177,10 @@ class Domain:
             return np.array(self.edges, dtype=np.float64)
         return np.linspace(*self.ends, self.bins + 1)
 
-    def _places(self, numbers: FloatArray) -> IntArray:
-        """Place of each number among breaks and the intervals between them, ascending.
+    def _segments(self, numbers: FloatArray) -> IntArray:
+        """The segment of each number: points and the intervals between breaks, ascending.
 
-        Point number k has the place 2 k, and the interval that begins with break k, 2 k + 1. An
+        Point number k is segment 2 k, and the interval that begins with break k, 2 k + 1. An
         interval holds the edge that it begins with, unless that is a point; the last holds both.
         """
         at = np.searchsorted(self.breaks, numbers, side="right") - 1
@@ -193,7 +193,7 @@ class Domain:
         pairs = zip(self.breaks[:-1], self.breaks[1:], strict=True)
         between = [_multiples(a, b, self._step, MAX_BIN_VALUES) for a, b in pairs]
         values = np.unique(np.concatenate([[self.low, self.high], *between, self.points]))
-        return values, np.unique(self._places(values), return_inverse=True)[1].ravel()
+        return values, np.unique(self._segments(values), return_inverse=True)[1].ravel()
 
     @property
     def _step(self) -> float:

@@ -322,14 +322,14 @@ def round_ranges(feature: Feature, value: Any) -> list[Range]:
 
 
 def _number_ranges(
-    value: Decimal, least: Decimal, most: Decimal, places: int | None
+    value: Decimal, least: Decimal, most: Decimal, n_decimals: int | None
 ) -> Iterator[Range]:
     """Ranges of numbers, given the training range and the decimal places of the column."""
     width = max(most, value) - min(least, value)
     if not width:
         return
     power = width.adjusted() - DIGITS
-    power = power if places is None else max(power, -places)
+    power = power if n_decimals is None else max(power, -n_decimals)
     first = power
     while (unit := Decimal(10) ** power) <= width:
         # Half a width apart, but not finer than the column itself.
@@ -391,9 +391,9 @@ def _start_of_period(period: pd.Period, number: int) -> pd.Timestamp | None:
     return (period + number).start_time.as_unit("us")
 
 
-def _start_of_years(place: int, n_years: int, number: int) -> pd.Timestamp | None:
+def _start_of_years(period: int, n_years: int, number: int) -> pd.Timestamp | None:
     """The first day of some years; None for years that dates do not have."""
-    year = (place + number) * n_years
+    year = (period + number) * n_years
     return pd.Timestamp(datetime(year, 1, 1)) if 1 <= year <= 9999 else None
 
 

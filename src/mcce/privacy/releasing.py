@@ -103,9 +103,9 @@ def release_chain(
         n_rows = int(add_noise(np.array([desired.size]), plan.of_count, words)[0])
     bar = ProgressBar(order.size, "model", verbose)
     trees, n_desired = [], []
-    for place, response in enumerate(order.tolist()):
+    for n_before, response in enumerate(order.tolist()):
         check_cancellation()
-        inputs = np.sort(np.concatenate([immutable, order[:place]])).tolist()
+        inputs = np.sort(np.concatenate([immutable, order[:n_before]])).tolist()
         grower = _Grower(bins, coding, response, plan.of_tree, words)
         depth = plan.depth_of(coding.n_bins(response), n_rows)
         root = grower.grow(desired, inputs, depth)
@@ -115,7 +115,7 @@ def release_chain(
             other = grower.grow(declined, inputs, depth)
             root = _parent(len(bins) - 1, np.array([True, False]), other, root)
         trees.append(make_tree(root, response, coding, 1 / plan.of_tree))
-        bar.show(place + 1)
+        bar.show(n_before + 1)
     bar.close()
     return join(trees, coding.by_set), max(round(float(np.mean(n_desired))), 1)
 
@@ -152,11 +152,11 @@ class _Grower:
 
     def _random_half(self, allowed: BoolArray, *, ordered: bool) -> BoolArray:
         """Bins that go left: a random cut or set that leaves allowed ones on both sides."""
-        places, left = np.flatnonzero(allowed), np.zeros(allowed.size, dtype=bool)
+        open_bins, left = np.flatnonzero(allowed), np.zeros(allowed.size, dtype=bool)
         if ordered:
-            left[: places[1 + int(self.words.below(places.size - 1, 1)[0])]] = True
+            left[: open_bins[1 + int(self.words.below(open_bins.size - 1, 1)[0])]] = True
             return left
-        while left[places].all() or not left[places].any():
+        while left[open_bins].all() or not left[open_bins].any():
             left = self.words.below(2, left.size) == 1
         return left
 

@@ -104,7 +104,7 @@ class Feature:
         )
         return feature, codes
 
-    def place(self, exact: Codes, numbers: FloatArray | None) -> FloatArray:
+    def coordinates(self, exact: Codes, numbers: FloatArray | None) -> FloatArray:
         """Coordinates of cells on the axis of this feature: scaled numbers, or exact codes."""
         if numbers is None or self.spread == 0:
             return exact.astype(np.float64)
@@ -151,18 +151,18 @@ def decimals(feature: Feature) -> int | None:
     if feature.table.dtype.kind in "iub":
         return 0
     noise = WRITTEN_ULPS * epsilon(feature.table.dtype) * np.abs(numbers)
-    places = 0
-    while 10.0**-places > MARGIN * noise.max(initial=0.0) and places <= 15:
-        if (np.abs(np.round(numbers, places) - numbers) <= noise).all():
-            return places
-        places += 1
+    n_decimals = 0
+    while 10.0**-n_decimals > MARGIN * noise.max(initial=0.0) and n_decimals <= 15:
+        if (np.abs(np.round(numbers, n_decimals) - numbers) <= noise).all():
+            return n_decimals
+        n_decimals += 1
     return None
 
 
 def resolution(feature: Feature) -> float:
     """The unit of the last decimal place of a numeric feature; 0 if it has too many to tell."""
-    places = decimals(feature)
-    return 0.0 if places is None else 10.0**-places
+    n_decimals = decimals(feature)
+    return 0.0 if n_decimals is None else 10.0**-n_decimals
 
 
 def is_number(feature: Feature) -> bool:

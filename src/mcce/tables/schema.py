@@ -296,17 +296,17 @@ class EncodedRows:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def take(self, places: IntArray) -> EncodedRows:
+    def take(self, index: IntArray) -> EncodedRows:
         """The rows at some positions."""
-        frame, same = self.frame.take(places).reset_index(drop=True), self.returned is self.frame
-        exact = self.exact[:, places]
+        frame, same = self.frame.take(index).reset_index(drop=True), self.returned is self.frame
+        exact = self.exact[:, index]
         return replace(
             self,
             frame=frame,
-            returned=frame if same else self.returned.take(places).reset_index(drop=True),
-            labels=self.labels.take(places),
+            returned=frame if same else self.returned.take(index).reset_index(drop=True),
+            labels=self.labels.take(index),
             exact=exact,
-            tree_codes=exact if self.tree_codes is self.exact else self.tree_codes[:, places],
+            tree_codes=exact if self.tree_codes is self.exact else self.tree_codes[:, index],
         )
 
     def groups(self, positions: Iterable[int]) -> IntArray:
@@ -347,7 +347,7 @@ class EncodedRows:
         """The rows as points in the space of all features, shape (n_rows, n_features)."""
         points = np.empty((len(self), len(self.schema.features)))
         for at, feature in enumerate(self.schema.features):
-            points[:, at] = feature.place(self.exact[at], self.numbers(at))
+            points[:, at] = feature.coordinates(self.exact[at], self.numbers(at))
         return points
 
     @cached_property
@@ -394,9 +394,7 @@ class EncodedRows:
     def _cell_sources(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
         """All cells that a mutable feature may have: those of the factuals, then its table."""
         known = zip(self.schema.mutable, tables, self.tables, self._training_sources, strict=True)
-        return [
-            source if new is old else self._cell_source(at, new) for at, new, old, source in known
-        ]
+        return [kept if new is old else self._cell_source(at, new) for at, new, old, kept in known]
 
     @cached_property
     def _training_sources(self) -> list[Any]:
