@@ -27,7 +27,7 @@ from ..plausibility.model import PlausibilityModel
 from ..tables.schema import OWN
 from .answers import EncodedAnswers, Requirements, Trials, in_chunks, warn_of_refused
 from .boxes import MAX_CORNERS, N_FREE_POINTS, Boxes, find_boxes
-from .moves import Moves, find_reach
+from .moves import Held, Moves, find_reach
 
 # Rows that the predictor scores for each changed feature, one of them the counterfactual itself;
 # and how many of these are for the box, if there is one.
@@ -85,9 +85,7 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
     place, answer = np.nonzero(movable)
     farthest = moves.farthest[:, place, answer]
 
-    def try_steps(
-        item: IntArray, step: IntArray, *, score: bool = True
-    ) -> tuple[BoolArray, BoolArray]:
+    def try_steps(item: IntArray, step: IntArray, *, score: bool = True) -> Held:
         steps = np.zeros((len(movable), item.size), dtype=np.int64)
         steps[place[item], np.arange(item.size)] = step
         return trials.try_variants(answer[item], moves.codes(answer[item], steps), score=score)

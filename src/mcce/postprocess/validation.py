@@ -67,15 +67,15 @@ class LazyValidation:
         """
         wanted = self.ranked.n_wanted
         person = np.flatnonzero(~self.settled)
-        place = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
-        if place[-1] >= self.listing.draw.shape[1]:
+        rank_index = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
+        if rank_index[-1] >= self.listing.draw.shape[1]:
             self._list_more(person)
-        valid = self._validate(person, place)
+        valid = self._validate(person, rank_index)
         rank = self.n_valid[person][:, None] + np.cumsum(valid, axis=1)
         who, which = np.nonzero(valid & (rank <= wanted))
-        self._select(person[who], self._row[person[who]], place[which], rank[who, which])
+        self._select(person[who], self._row[person[who]], rank_index[which], rank[who, which])
         self.n_valid[person] += valid.sum(axis=1)
-        self.n_tried += place.size
+        self.n_tried += rank_index.size
 
     def selection(self) -> Selection:
         """The valid candidates that everybody gets."""
@@ -95,10 +95,10 @@ class LazyValidation:
         valid[who, at] = self.cache.validate(person[who], listing.draw[who, at])
         return listing, listed, valid
 
-    def _validate(self, person: IntArray, place: IntArray) -> BoolArray:
-        """Whether people's candidates at these places are valid, shape (n_people, n_places)."""
-        listed = place < self.n_allowed[person][:, None]
-        at = np.minimum(place, self.listing.draw.shape[1] - 1)
+    def _validate(self, person: IntArray, rank_index: IntArray) -> BoolArray:
+        """Whether people's candidates of these ranks are valid, shape (n_people, n_ranks)."""
+        listed = rank_index < self.n_allowed[person][:, None]
+        at = np.minimum(rank_index, self.listing.draw.shape[1] - 1)
         draw = self.listing.draw[self._row[person][:, None], at]
         if self.nonredundant is not None:
             listed &= self.nonredundant.needed(person, draw)
@@ -185,8 +185,8 @@ def describe_draws(
     return described
 
 
-class ScoreMemory:
-    """Scores of candidates by group and draw, kept across the blocks and stages of one search."""
+class DrawScores:
+    """Scores by group and draw, kept across the stages of one search."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[IntArray, IntArray, ScoredRows]] = []
@@ -206,7 +206,8 @@ class ScoreMemory:
 class PredictionCache:
     """The predictor's scores of the candidates of a block; each is scored at most once.
 
-    Scores of candidates that are not ``known`` are undefined.
+    With a surrogate, ``score`` is its margin and ``valid`` what it predicts; the predictor is not
+    called. Scores of candidates that are not ``known`` are undefined.
     """
 
     def __init__(
@@ -214,16 +215,16 @@ class PredictionCache:
         candidates: Candidates,
         decision: Decision,
         groups: IntArray,
-        memory: ScoreMemory,
-        remembered: RememberedScores | None = None,
+        draw_scores: DrawScores,
+        row_scores: RowScores | None = None,
         surrogate: Surrogate | None = None,
     ) -> None:
         shape = candidates.distinct.shape
         self.candidates = candidates
         self.decision = decision
         self.groups = groups
-        self.memory = memory
-        self.remembered = remembered
+        self.draw_scores = draw_scores
+        self.row_scores = row_scores
         self.surrogate = surrogate
         self.known: BoolArray = np.zeros(shape, dtype=bool)
         self.valid: BoolArray = np.zeros(shape, dtype=bool)
@@ -231,11 +232,11 @@ class PredictionCache:
         self.n_evaluated = 0
         self._lookup: Lookup | None = None
 
-        for group, draw, scored in memory.recall(groups):
-            place = np.minimum(np.searchsorted(groups, group), groups.size - 1)
+        for group, draw, scored in draw_scores.recall(groups):
+            row = np.minimum(np.searchsorted(groups, group), groups.size - 1)
             # A search may begin again with fewer draws, by relaxed rules.
-            ours = np.flatnonzero((groups[place] == group) & (draw < shape[1]))
-            self._store(place[ours], draw[ours], scored.score[ours], scored.valid[ours])
+            ours = np.flatnonzero((groups[row] == group) & (draw < shape[1]))
+            self._store(row[ours], draw[ours], scored.score[ours], scored.valid[ours])
 
     def validate(self, person: IntArray, draw: IntArray | Codes) -> BoolArray:
         """Whether each candidate, by person and draw in this block, is valid."""
@@ -248,13 +249,13 @@ class PredictionCache:
             selected = self.candidates.select(person[rows], draw[rows])
             scored = self._score(selected)
             self._store(group[rows], draw[rows], scored.score, scored.valid)
-            self.memory.store(self.groups[group[rows]], draw[rows].astype(np.int64), scored)
+            self.draw_scores.store(self.groups[group[rows]], draw[rows].astype(np.int64), scored)
         self.n_evaluated += new.size * (self.surrogate is None)
         return self.valid[group, draw]
 
     def _score(self, selected: CandidateRows) -> ScoredRows:
         if self.surrogate is None:
-            return score_rows(self.decision, selected, self.remembered)
+            return score_rows(self.decision, selected, self.row_scores)
         if self._lookup is None:
             self._lookup = Lookup(selected.rows, selected.tables)
         response = self.surrogate.predict(self._lookup.tree_codes(selected.owner, selected.codes))
@@ -285,9 +286,9 @@ class Selection(NamedTuple):
         empty = [np.empty(0, dtype) for dtype in dtypes]
         return cls._make(map(np.concatenate, zip(empty, *parts, strict=True)))
 
-    def take(self, places: BoolArray | IntArray) -> Selection:
-        """The candidates at the given places."""
-        return Selection._make(array[places] for array in self)
+    def take(self, index: BoolArray | IntArray) -> Selection:
+        """The candidates at these indices, or where a mask is true."""
+        return Selection._make(array[index] for array in self)
 
     def to_answers(self, cache: PredictionCache) -> Answers:
         """The candidates as answers, by person and rank."""
@@ -323,10 +324,10 @@ class Answers:
         """The answers as a frame."""
         return self.rows.frame
 
-    def take(self, places: IntArray | BoolArray) -> Answers:
-        """The answers at the given places."""
-        arrays = (getattr(self, field.name)[places] for field in fields(self)[1:])
-        return Answers(self.rows.take(places), *arrays)
+    def take(self, index: IntArray | BoolArray) -> Answers:
+        """The answers at these indices, or where a mask is true."""
+        arrays = (getattr(self, field.name)[index] for field in fields(self)[1:])
+        return Answers(self.rows.take(index), *arrays)
 
     def sort(self) -> Answers:
         """The answers by factual, then rank."""
@@ -344,8 +345,8 @@ class Answers:
         return cls(CandidateRows.join(factuals, [part.rows for part in parts]), *arrays).sort()
 
 
-class RememberedScores:
-    """The predictor's scores of rows, by person and codes."""
+class RowScores:
+    """The predictor's scores of rows by person and codes, kept across several searches."""
 
     def __init__(self, n_mutable: int, memory: float) -> None:
         self._table = RowTable(1 + n_mutable)
@@ -390,9 +391,9 @@ def _grown(values: np.ndarray, size: int) -> np.ndarray:
 
 
 def score_rows(
-    decision: Decision, selected: CandidateRows, remembered: RememberedScores | None
+    decision: Decision, selected: CandidateRows, row_scores: RowScores | None
 ) -> ScoredRows:
-    """Score and decision of each row, remembered or not."""
-    if remembered is None:
+    """Score and decision of each row, from memory where they are known."""
+    if row_scores is None:
         return decision.score(selected.frame)
-    return remembered.score(decision, selected)
+    return row_scores.score(decision, selected)

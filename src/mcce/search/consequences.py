@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateRows, Candidates, ReadColumns, SelectedColumns
+from ..candidates import CandidateRows, Candidates, ColumnCache, SelectedColumns
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..errors import NotFittedError
@@ -364,14 +364,14 @@ class TableFollower:
         # The last entry stands for a determinant that training never held.
         self._codes = np.full(len(rule.results) + 1, -1, dtype=np.int32)
         self._codes[found] = np.where(found < 0, -1, np.arange(found.size))
-        self._read: ReadColumns = {}
+        self._column_cache: ColumnCache = {}
 
     def follow(
         self, tables: GrowingTables, owner: IntArray, codes: Codes
     ) -> tuple[Codes, BoolArray]:
         """The training codes of the new values, and which follow."""
         selected = CandidateRows(self._rows, owner, codes, tables.tables)
-        new = self._codes[self._rule.expected(SelectedColumns(selected, self._read))]
+        new = self._codes[self._rule.expected(SelectedColumns(selected, self._column_cache))]
         return new, (new >= 0) & (new != self._own[owner])
 
     def cells(self, values: np.ndarray) -> pd.Series[Any]:

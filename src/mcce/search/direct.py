@@ -29,7 +29,7 @@ from ..kernels import BoolArray, Codes, DrawLimits, IntArray, RowTable
 from ..postprocess.filters import ExcludeUnstable
 from ..tables.features import Feature
 from ..tables.schema import OWN, Schema
-from .visited import VisitedRows, influential_units
+from .visited import VisitedRows, influential_sets
 
 # Rows scored per person to show that no row is better. A table is small for a person if their
 # allowed values can make no more rows than that.
@@ -76,9 +76,9 @@ class DirectSearch:
         # Whose table is small.
         self.small: IntArray = np.empty(0, dtype=np.int64)
         self._features = _known_features(candidates)
-        units = visited.settings.units
-        influential = units[influential_units(visited.settings, candidates.rows.schema)].any(axis=0)
-        self._knows_all = None not in self._features and influential.sum() == units.sum()
+        sets = visited.settings.feature_sets
+        influential = sets[influential_sets(visited.settings, candidates.rows.schema)].any(axis=0)
+        self._knows_all = None not in self._features and influential.sum() == sets.sum()
         for at in np.flatnonzero(~influential).tolist():
             self._features[at] = None
 
@@ -239,7 +239,7 @@ def _n_combined(sizes: list[int], n_changes: int) -> int:
 
 
 def _fill_grid(rows: Codes, start: int, values: dict[int, Codes]) -> int:
-    """Put all combinations of some features' values into rows from a place on; gives the next."""
+    """Put all combinations of some features' values into rows from ``start``; gives the end."""
     size = each = prod(len(codes) for codes in values.values())
     for at, codes in values.items():
         each //= len(codes)
@@ -275,8 +275,8 @@ def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
         feature = schema.features[position]
         counts = np.bincount(accepted[position], minlength=feature.n_codes)
         if feature.kind == "numeric":
-            places = _even_places(accepted.shape[1])
-            found = np.searchsorted(np.cumsum(counts), places, side="right")
+            ranks = _even_ranks(accepted.shape[1])
+            found = np.searchsorted(np.cumsum(counts), ranks, side="right")
             chosen.append(np.unique(found).astype(np.int32))
         else:
             chosen.append(np.argsort(-counts, kind="stable").astype(np.int32))
@@ -324,9 +324,9 @@ class Choice:
     def quantiles(self) -> Codes:
         """Some allowed codes at equal distances."""
         ends = np.cumsum(self.runs[:, 1] - self.runs[:, 0])
-        places = _even_places(self.n_allowed)
-        run = np.searchsorted(ends, places, side="right")
-        return _merge(self.runs[run, 1] - (ends[run] - places))
+        ranks = _even_ranks(self.n_allowed)
+        run = np.searchsorted(ends, ranks, side="right")
+        return _merge(self.runs[run, 1] - (ends[run] - ranks))
 
     def may(self, codes: Codes) -> BoolArray:
         """Whether codes are allowed."""
@@ -368,7 +368,7 @@ class Choice:
 NO_CHOICE = Choice(None, np.empty((0, 2), dtype=np.int32), np.empty(0, dtype=np.int32))
 
 
-def _even_places(n: int) -> IntArray:
+def _even_ranks(n: int) -> IntArray:
     """Places at equal distances in a list of a length, without its ends."""
     return (2 * np.arange(N_QUANTILES if n else 0) + 1) * n // (2 * N_QUANTILES)
 

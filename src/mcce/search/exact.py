@@ -50,7 +50,7 @@ class ExactStage:
 
     def excluding(self, unstable: ExcludeUnstable) -> ExactStage:
         """The same stage without rows that failed the final call."""
-        # Answers from draws have negative numbers, so as not to be mixed up with places.
+        # Answers from draws have negative numbers, unlike those from the listing.
         drawn = unstable.draw < 0
         listed = ExcludeUnstable(unstable.person[~drawn], unstable.draw[~drawn])
         failed = ExcludeUnstable(unstable.person[drawn], -1 - unstable.draw[drawn])
@@ -140,11 +140,11 @@ class ExactStage:
             scored = settings.decision.score(rows.take(piece).frame)
             valid[piece], score[piece] = scored.valid, scored.score
         starts = np.cumsum(sizes) - sizes
-        place = np.arange(owner.size) - np.repeat(starts, sizes)
-        place += np.repeat([proof.n_evaluated for proof in proofs], sizes)
+        number = np.arange(owner.size) - np.repeat(starts, sizes)
+        number += np.repeat([proof.n_evaluated for proof in proofs], sizes)
         sparsity = (codes != OWN).sum(axis=0)
         gower = measure_rows(Gower(), rows)
-        evaluated = Answers(rows, place, np.zeros_like(place), score, sparsity, gower)
+        evaluated = Answers(rows, number, np.zeros_like(number), score, sparsity, gower)
         for proof, start, size in zip(proofs, starts, sizes, strict=True):
             theirs = np.arange(start, start + size)
             proof.update(evaluated.take(theirs), allowed[theirs], valid[theirs])
@@ -221,7 +221,7 @@ class Proof:
 
     @property
     def n_evaluated(self) -> int:
-        """Rows evaluated; the next one has this place in the order."""
+        """Rows evaluated; the next one has this number."""
         return self.n_listed - self.n_left
 
     def list_more(self) -> None:

@@ -50,10 +50,10 @@ def explain(
     clock.stop("decision")
     people = np.flatnonzero(~scored.valid)
     bar = ProgressBar(people.size, "explain", settings.verbose)
-    ends = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
-    on_progress = _watch(bar, callback, ends)
+    deadline = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
+    on_progress = _watch(bar, callback, deadline)
     request = SearchRequest(
-        fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
+        fitted, settings, constraints, rows, people, on_progress, deadline, scored=scored
     )
     try:
         outcome = search(request)
@@ -74,13 +74,13 @@ def explain(
     return to_counterfactuals(rows, scored, outcome, seconds, measures)
 
 
-def _watch(bar: ProgressBar, callback: Callback | None, ends: float) -> Callback:
+def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Callback:
     """Shows progress, calls the user's callback, and enforces the time limit."""
 
     def on_progress(progress: Progress) -> bool | None:
         bar.show(progress.n_settled)
         stop = callback(progress) if callback is not None else None
-        return stop or time.monotonic() >= ends
+        return stop or time.monotonic() >= deadline
 
     return on_progress
 

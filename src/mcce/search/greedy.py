@@ -19,7 +19,7 @@ from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import PredictionCache, Selection
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
-from .visited import PredictedRows, VisitedRows, WalkSettings, influential_units
+from .visited import PredictedRows, VisitedRows, WalkSettings, influential_sets
 
 
 class GreedyWalk:
@@ -47,7 +47,7 @@ class GreedyWalk:
             self._store_known_scores(cache, ~unstable(cache.candidates), whole_block=whole_block)
         else:
             self.visited = PredictedRows(settings, run, cache.candidates, unstable)
-        self._influential = influential_units(settings, cache.candidates.rows.schema)
+        self._influential = influential_sets(settings, cache.candidates.rows.schema)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
         self.at: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
@@ -118,13 +118,13 @@ class GreedyWalk:
         self._reverting = self._revert(self._reverting)
 
     def _step(self, walking: IntArray) -> None:
-        """Copy one more unit of features from the target: one that ends the walk, or the best."""
+        """Copy one more set of features from the target: one that ends the walk, or the best."""
         visited, here, there = self.visited, self._codes(walking), self.targets[:, walking]
-        walk, unit = self._influential_moves(*self._moves(here != there))
-        codes = np.where(self.settings.units[unit].T, there[:, walk], here[:, walk])
+        walk, moved = self._influential_moves(*self._moves(here != there))
+        codes = np.where(self.settings.feature_sets[moved].T, there[:, walk], here[:, walk])
         row = self._visit(walking[walk], codes)
         visited.evaluate(row)
-        order = np.lexsort((unit, -visited.desirability(row), ~visited.are_good(row), walk))
+        order = np.lexsort((moved, -visited.desirability(row), ~visited.are_good(row), walk))
         best = order[_starts(walk[order])]
         self.at[walking] = row[best]
         ends = visited.are_good(row[best]) | (self._codes(walking) == there).all(axis=0)
@@ -142,17 +142,17 @@ class GreedyWalk:
         self.abandoned = self.abandoned | (enough & too_long & ~self.arrived)
 
     def _revert(self, walks: IntArray) -> IntArray:
-        """Revert one unit of features where the row stays as good; gives the walks that moved."""
+        """Revert one set of features where the row stays as good; gives the walks that moved."""
         visited, here = self.visited, self._codes(walks)
-        walk, unit = self._moves(here != OWN)
-        codes = np.where(self.settings.units[unit].T, OWN, here[:, walk])
+        walk, moved = self._moves(here != OWN)
+        codes = np.where(self.settings.feature_sets[moved].T, OWN, here[:, walk])
         # What follows from changes goes with them.
-        changed = (codes[self.settings.units.any(axis=0)] != OWN).any(axis=0)
-        walk, unit, codes = walk[changed], unit[changed], codes[:, changed]
+        changed = (codes[self.settings.feature_sets.any(axis=0)] != OWN).any(axis=0)
+        walk, moved, codes = walk[changed], moved[changed], codes[:, changed]
         row, now = self._visit(walks[walk], codes), self.at[walks[walk]]
         left = np.flatnonzero(self._as_good(row, now))
-        walk, unit, row = walk[left], unit[left], row[left]
-        order = np.lexsort((unit, -visited.desirability(row), ~visited.plausible[row], walk))
+        walk, moved, row = walk[left], moved[left], row[left]
+        order = np.lexsort((moved, -visited.desirability(row), ~visited.plausible[row], walk))
         best = order[_starts(walk[order])]
         self.at[walks[walk[best]]] = row[best]
         return walks[walk[best]]
@@ -173,18 +173,18 @@ class GreedyWalk:
         return row
 
     def _moves(self, differs: BoolArray) -> tuple[IntArray, IntArray]:
-        """All possible moves: which walk, and which unit of features."""
-        of, feature = np.nonzero(self.settings.units)
+        """All possible moves: which walk, and which set of features."""
+        of, feature = np.nonzero(self.settings.feature_sets)
         moves = np.logical_or.reduceat(differs[feature], _starts(of), axis=0)
-        walk, unit = np.nonzero(moves.T)
-        return walk, unit
+        walk, moved = np.nonzero(moves.T)
+        return walk, moved
 
-    def _influential_moves(self, walk: IntArray, unit: IntArray) -> tuple[IntArray, IntArray]:
-        """The moves of influential units; all moves of a walk that has none."""
-        influential = self._influential[unit]
+    def _influential_moves(self, walk: IntArray, moved: IntArray) -> tuple[IntArray, IntArray]:
+        """The moves of influential sets; all moves of a walk that has none."""
+        influential = self._influential[moved]
         has_influential = np.bincount(walk[influential], minlength=walk.max(initial=0) + 1) > 0
         kept = influential | ~has_influential[walk]
-        return walk[kept], unit[kept]
+        return walk[kept], moved[kept]
 
     def _codes(self, walks: IntArray) -> Codes:
         return np.ascontiguousarray(self.visited.cells[self.at[walks], 1:].T)

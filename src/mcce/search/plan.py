@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..candidates import ReadColumns
+from ..candidates import ColumnCache
 from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
@@ -28,7 +28,7 @@ from ..postprocess.filters import (
     RowFilter,
 )
 from ..postprocess.ranking import Ranking
-from ..postprocess.validation import RememberedScores
+from ..postprocess.validation import RowScores
 from ..predictors.decision import ScoredRows
 from ..protocols import Callback
 from ..tables.schema import EncodedRows
@@ -98,12 +98,14 @@ class SearchRequest:
     factuals: EncodedRows
     people: IntArray
     callback: Callback
-    ends: float = math.inf
-    gradual: bool = True
+    # By time.monotonic().
+    deadline: float = math.inf
+    # Draws all at once, and gives no reasons.
+    answers_only: bool = False
     # Of the factuals themselves.
     scored: ScoredRows | None = None
     # Of candidates, from other searches for the same people.
-    remembered: RememberedScores | None = None
+    row_scores: RowScores | None = None
     # Rows scored per person by changes that are tried directly.
     max_direct_rows: int = 5_000
 
@@ -139,10 +141,10 @@ def search(request: SearchRequest) -> SearchOutcome:
         n_jobs=settings.n_jobs,
         callback=request.callback,
         max_direct_rows=request.max_direct_rows,
-        ends=request.ends,
-        gradual=request.gradual,
+        deadline=request.deadline,
+        answers_only=request.answers_only,
         consequences=consequences,
-        remembered=request.remembered,
+        row_scores=request.row_scores,
         surrogate_run=_surrogate_run(fitted, sampling, len(factuals), request.scored),
     )
     plan = _StagePlan(fitted, settings, sampling, task)
@@ -249,7 +251,7 @@ class _StagePlan:
             from .exact import ExactStage
 
             # With a time limit, draws come first, for people whom the proof does not reach.
-            draws = replace(stage, final=False) if math.isfinite(self.task.ends) else None
+            draws = replace(stage, final=False) if math.isfinite(self.task.deadline) else None
             yield ExactStage(self.task, self._exact_settings(settings.search, ranking), draws=draws)
         n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
         if search.n_targets:
@@ -343,14 +345,14 @@ class _StagePlan:
     def _walk_settings(
         self, ranking: Ranking, *, n_targets: int, backwards: bool = False
     ) -> WalkSettings:
-        from .visited import WalkSettings, units_of
+        from .visited import WalkSettings, find_feature_sets
 
         task = self.task
         return WalkSettings(
             task=task,
             filters=tuple(self._row_filters()),
             plausible=next(iter(ranking.checks), None),
-            units=units_of(task.constraints, task.consequences),
+            feature_sets=find_feature_sets(task.constraints, task.consequences),
             extra_changes=self.search.extra_changes,
             n_targets=n_targets,
             backwards=backwards,
@@ -379,7 +381,7 @@ class _StagePlan:
     def _row_filters(self) -> list[RowFilter]:
         task, relations = self.task, self._relations()
         search = self.settings.search
-        return row_filters(self.fitted, search, task.constraints, relations, task.read)
+        return row_filters(self.fitted, search, task.constraints, relations, task.column_cache)
 
     def _relations(self) -> list[Relation]:
         """The relations that answers keep."""
@@ -412,7 +414,7 @@ def row_filters(
     search: Search | ExactSearch,
     constraints: Constraints,
     relations: list[Relation],
-    read: ReadColumns,
+    column_cache: ColumnCache,
 ) -> list[RowFilter]:
     """The filters of whole rows: constraints, copies of training rows, relations."""
     filters: list[RowFilter] = [
@@ -425,4 +427,4 @@ def row_filters(
                 "rows. Fit again."
             )
         filters.append(ExcludeTrainingRows(fitted.training_rows))
-    return filters + [KeepsRelation(one, read) for one in relations]
+    return filters + [KeepsRelation(one, column_cache) for one in relations]

@@ -74,7 +74,7 @@ class SamplingStage:
         stage = self
         while stage.n_samples < max_samples:
             doubled = min(2 * stage.n_samples, max_samples)
-            stage = replace(stage, n_samples=doubled if self.task.gradual else max_samples)
+            stage = replace(stage, n_samples=max_samples if self.task.answers_only else doubled)
             yield stage
 
     @property
@@ -128,7 +128,7 @@ class SamplingStage:
             if self.walk.direct is not None:
                 n_draws += task.max_direct_rows * self.walk.answers_all
         # With a time limit the first blocks are small, so that it does not pass without answers.
-        n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
+        n_smaller = SMALLER_BLOCKS if math.isfinite(task.deadline) else 0
         n_least = BLOCKS_PER_THREAD * self._n_threads if self.uses_surrogate else 1
         n_least = min(n_least, people.size * n_draws // MIN_DRAWS)
         return blocks(task.factual_limits, people, n_draws, task.memory, n_smaller, n_least)
@@ -186,8 +186,8 @@ class SamplingStage:
             ranked.candidates,
             task.decision,
             groups,
-            task.scores,
-            task.remembered,
+            task.draw_scores,
+            task.row_scores,
             surrogate,
         )
         validation = LazyValidation(ranked, cache)
@@ -195,12 +195,12 @@ class SamplingStage:
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), cache.n_evaluated)
         misses, reasons = Answers.concat(task.factuals, []), dict[int, str]()
-        if self.final and task.gradual and run is None:
+        if self.final and not task.answers_only and run is None:
             misses, reasons = explain_misses(validation)
         valid = validation.selection()
         walked = self._walked(cache, valid, monitor)
         answers = valid.to_answers(cache) if walked is None else walked.find_answers()
-        if self.final and task.gradual and run is not None and not monitor.stopped:
+        if self.final and not task.answers_only and run is not None and not monitor.stopped:
             from .walking import SurrogateBlock, explain_unanswered
 
             assert isinstance(walked, SurrogateBlock)

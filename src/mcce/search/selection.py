@@ -61,9 +61,9 @@ class SelectedRows(NamedTuple):
     numbers: IntArray
     rank: IntArray
 
-    def take(self, places: BoolArray) -> SelectedRows:
-        """The rows at the given places."""
-        return SelectedRows(self.numbers[places], self.rank[places])
+    def take(self, index: BoolArray) -> SelectedRows:
+        """The rows where a mask is true."""
+        return SelectedRows(self.numbers[index], self.rank[index])
 
     @classmethod
     def concat(cls, parts: Sequence[SelectedRows]) -> SelectedRows:
@@ -92,7 +92,7 @@ def select_rows(
     numbers = may_return[np.lexsort((visited.step[may_return], visited.person[may_return]))]
     numbers = numbers[_order(settings, walk, numbers, np.isin(numbers, first))]
     person = Groups(visited.person[numbers])
-    rank = person.place + 1
+    rank = person.index + 1
     if ranking.diversity is not None:
         rank = _diverse_ranks(ranking, walk, numbers, person)
     taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
@@ -204,21 +204,21 @@ def _diverse_ranks(
     """
     visited = walk.visited
     block = as_block(
-        visited.candidates, visited.values, visited.cells[numbers], person.number, person.place
+        visited.candidates, visited.values, visited.cells[numbers], person.number, person.index
     )
     listed = np.zeros(block.shape, dtype=bool)
-    listed[person.number, person.place] = True
-    people, places = block.shape
-    nonredundant = NonRedundant(block.comparison, min(ranking.n_wanted, places))
-    draw = np.tile(np.arange(places, dtype=np.int32), (people, 1))
-    pooled = nonredundant.keep(np.arange(people), draw, listed)[person.number, person.place]
+    listed[person.number, person.index] = True
+    n_people, n_rows = block.shape
+    nonredundant = NonRedundant(block.comparison, min(ranking.n_wanted, n_rows))
+    draw = np.tile(np.arange(n_rows, dtype=np.int32), (n_people, 1))
+    pooled = nonredundant.keep(np.arange(n_people), draw, listed)[person.number, person.index]
     some = Groups(person.number[pooled])
     rank = np.zeros(numbers.size, dtype=np.int64)
     rank[pooled] = diverse_ranks(
         block,
         some.of,
-        person.place[pooled].astype(np.int32),
-        some.place,
+        person.index[pooled].astype(np.int32),
+        some.index,
         visited.gower[numbers[pooled]],
         ranking,
     )
@@ -233,7 +233,7 @@ class Groups:
         starts = np.diff(of, prepend=-1) != 0
         self._first = np.flatnonzero(starts)
         self.number: IntArray = np.cumsum(starts) - 1
-        self.place: IntArray = np.arange(of.size) - self._first[self.number]
+        self.index: IntArray = np.arange(of.size) - self._first[self.number]
 
     def min(self, values: np.ndarray) -> np.ndarray:
         """The smallest value of each entry's group."""
@@ -312,30 +312,30 @@ def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
 
 def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Pairs of rows and their versions without some changes, all of them visited rows."""
-    visited, units = walk.visited, walk.settings.units
-    place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
-    parent = numbers[place]
-    codes = np.where(undone @ units, OWN, visited.cells[parent, 1:]).T
+    visited, feature_sets = walk.visited, walk.settings.feature_sets
+    row, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ feature_sets.T)
+    parent = numbers[row]
+    codes = np.where(undone @ feature_sets, OWN, visited.cells[parent, 1:]).T
     child = visited.number_rows(visited.person[parent], visited.draw[parent], codes)
     return parent, child
 
 
 def _subsets(changed: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Changes to undo at once, smallest sets first: place of the row, and which of its units."""
-    places, undone = [np.empty(0, dtype=np.int64)], [np.empty((0, changed.shape[1]), dtype=bool)]
+    """Changes to undo at once, smallest sets first: the row, and which of its sets."""
+    rows, undone = [np.empty(0, dtype=np.int64)], [np.empty((0, changed.shape[1]), dtype=bool)]
     n_changed = changed.sum(axis=1)
     for n in np.unique(n_changed[n_changed > 1]).tolist():
         most = n if n <= ALL_SUBSETS_OF else MAX_UNDONE + 1
         taken = _all_subsets(n, most)
         here = np.flatnonzero(n_changed == n)
         found = np.zeros((here.size, len(taken), changed.shape[1]), dtype=bool)
-        row, unit = np.nonzero(changed[here])
-        found[row, :, unit] = np.tile(taken.T, (here.size, 1))
-        places.append(np.repeat(here, len(taken)))
+        which, feature_set = np.nonzero(changed[here])
+        found[which, :, feature_set] = np.tile(taken.T, (here.size, 1))
+        rows.append(np.repeat(here, len(taken)))
         undone.append(found.reshape(-1, changed.shape[1]))
-    place = np.concatenate(places)
-    order = np.argsort(place, kind="stable")
-    return place[order], np.concatenate(undone)[order]
+    row = np.concatenate(rows)
+    order = np.argsort(row, kind="stable")
+    return row[order], np.concatenate(undone)[order]
 
 
 @lru_cache

@@ -67,38 +67,38 @@ class WalkSettings:
     task: SearchTask
     filters: tuple[RowFilter, ...]
     plausible: IsPlausible | None
-    units: BoolArray
+    feature_sets: BoolArray
     extra_changes: int
     n_targets: int
     backwards: bool = False
 
 
-def units_of(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
-    """The mutable features in units that change together, shape (n_units, n_mutable)."""
-    unit = np.arange(constraints.schema.mutable.size)
+def find_feature_sets(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
+    """The sets of mutable features that change together, shape (n_sets, n_mutable)."""
+    set_of = np.arange(constraints.schema.mutable.size)
     for constraint in constraints.of_rows:
         if isinstance(constraint, Together):
-            linked = np.isin(unit, unit[constraints.mutable_places(constraint)])
-            unit[linked] = unit[linked].min()
-    units = np.unique(unit)[:, None] == unit
+            linked = np.isin(set_of, set_of[constraints.mutable_places(constraint)])
+            set_of[linked] = set_of[linked].min()
+    feature_sets = np.unique(set_of)[:, None] == set_of
     if consequences is not None:
-        units[:, consequences.places] = False
-    return units[units.any(axis=1)]
+        feature_sets[:, consequences.places] = False
+    return feature_sets[feature_sets.any(axis=1)]
 
 
-def influential_units(settings: WalkSettings, schema: Schema) -> BoolArray:
-    """The units whose changes the surrogate notices most; all of them if few features are mutable.
+def influential_sets(settings: WalkSettings, schema: Schema) -> BoolArray:
+    """The sets whose changes the surrogate notices most; all of them if few features are mutable.
 
     Among many features it looks at few, and the others cannot make a row valid.
     """
     run, consequences = settings.task.surrogate_run, settings.task.consequences
     surrogate = None if run is None else run.surrogate
     if surrogate is None or not surrogate.is_good or schema.mutable.size <= MAX_INFLUENTIAL:
-        return np.ones(len(settings.units), dtype=bool)
+        return np.ones(len(settings.feature_sets), dtype=bool)
     noticed = np.isin(schema.mutable, surrogate.inputs(MAX_INFLUENTIAL))
     for column in reversed(() if consequences is None else consequences.columns):
         noticed[column.actions] |= noticed[column.place]
-    return settings.units @ noticed
+    return settings.feature_sets @ noticed
 
 
 class VisitedRows:
@@ -126,9 +126,8 @@ class VisitedRows:
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         self.person: IntArray = np.empty(0, dtype=np.int64)
         self.filters_known, self.allowed, self.evaluated, self.valid = np.empty((4, 0), dtype=bool)
-        self.plausibility_known, self.plausible, self.costs_known, self.copy = np.empty(
-            (4, 0), dtype=bool
-        )
+        self.plausibility_known, self.plausible = np.empty((2, 0), dtype=bool)
+        self.costs_known, self.copy = np.empty((2, 0), dtype=bool)
         self.draw, self.step, self.sparsity, self.n_actions = np.empty((4, 0), dtype=np.int64)
         self.score, self.gower, self.distance, self.knn_distance = np.empty((4, 0))
         self.n_evaluated = 0
@@ -190,7 +189,7 @@ class VisitedRows:
         task, parts = self.task, list[ScoredRows]()
         for start in range(0, numbers.size, ROWS_PER_CALL):
             rows = self.rows(numbers[start : start + ROWS_PER_CALL])
-            parts.append(score_rows(task.decision, rows, task.remembered))
+            parts.append(score_rows(task.decision, rows, task.row_scores))
         self.n_evaluated += numbers.size
         score = np.concatenate([part.score for part in parts])
         return ScoredRows(score, np.concatenate([part.valid for part in parts]))
@@ -323,15 +322,15 @@ def row_costs(block: Candidates, ranking: Ranking, recomputed: list[int]) -> Row
 
 
 def as_block(
-    candidates: Candidates, values: GrowingTables, cells: Codes, person: IntArray, place: IntArray
+    candidates: Candidates, values: GrowingTables, cells: Codes, person: IntArray, draw: IntArray
 ) -> Candidates:
     """Visited rows as candidates of people."""
     whose = np.empty(int(person.max(initial=-1)) + 1, dtype=np.int64)
     whose[person] = cells[:, 0]
     own = candidates.comparison.own_codes[:, whose]
-    codes = np.repeat(own[:, :, None], int(place.max(initial=0)) + 1, axis=2)
+    codes = np.repeat(own[:, :, None], int(draw.max(initial=0)) + 1, axis=2)
     changed = cells[:, 1:].T
-    codes[:, person, place] = np.where(changed == OWN, own[:, person], changed)
+    codes[:, person, draw] = np.where(changed == OWN, own[:, person], changed)
     known = candidates.comparison.numbers
     comparison = replace(
         candidates.comparison.of(whose),

@@ -274,8 +274,8 @@ class SurrogateBlock(WalkedBlock):
         changed = self.visited.cells[numbers] != OWN
         changed = changed.astype(np.int32)
         changed[:, 0] = self.visited.person[numbers]
-        place = times_seen_before(RowTable(changed.shape[1]).number_rows(changed))
-        return numbers[np.lexsort((place, self.visited.person[numbers]))]
+        n_before = times_seen_before(RowTable(changed.shape[1]).number_rows(changed))
+        return numbers[np.lexsort((n_before, self.visited.person[numbers]))]
 
     def _first_good(self, numbers: IntArray, most: IntArray) -> IntArray:
         """Of rows by person, those that may be good, as long as fewer than ``most`` come before.
@@ -287,8 +287,8 @@ class SurrogateBlock(WalkedBlock):
         n_good: IntArray = np.zeros(self.visited.people.size, dtype=np.int64)
         left, size = np.arange(numbers.size), 1
         while left.size:
-            place = times_seen_before(person[left])
-            here = (n_good[person[left]] + place < most[left]) | (place < size)
+            n_before = times_seen_before(person[left])
+            here = (n_good[person[left]] + n_before < most[left]) | (n_before < size)
             some = left[here]
             good[some] = np.isin(numbers[some], self._may_be_good(numbers[some]))
             np.add.at(n_good, person[some], good[some])
