@@ -32,9 +32,9 @@ from .moves import Held, Moves, find_reach
 # Rows that the predictor scores for each changed feature, one of them the counterfactual itself;
 # and how many of these are for the box, if there is one.
 ROWS_PER_FEATURE, ROWS_FOR_BOX = 20, 6
-# Values around a number that are looked at before the predictor is called.
+# Values around a number that are checked before the predictor is called.
 N_FREE = 64
-# Of a category with more levels than these, the most frequent ones are looked at.
+# For categories with more levels, only this many of the most frequent are tried.
 MAX_TRIED_LEVELS = 100
 
 
@@ -101,7 +101,7 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
 def _find_levels(
     answers: EncodedAnswers, trials: Trials, counts: Sequence[IntArray | Codes] | None
 ) -> OtherLevels:
-    """The other levels of changed categories that would do, the most frequent first."""
+    """The other levels that changed categories could have, the most frequent first."""
     schema = answers.rows.schema
     listed = [np.zeros((3, 0), dtype=np.int64)]
     for place, position in enumerate(schema.mutable):
@@ -129,7 +129,7 @@ def _find_levels(
 
 @dataclass(frozen=True, eq=False)
 class OtherLevels:
-    """Other levels of changed categories that would do."""
+    """Other levels that changed categories could have."""
 
     place: IntArray
     answer: IntArray
@@ -246,7 +246,7 @@ def _count_training(
 def _box_columns(
     ranges: FoundRanges, place: int, at: IntArray, counts: pd.DataFrame
 ) -> dict[str, Any]:
-    """What the table says of boxes."""
+    """The columns of the table that describe boxes."""
     boxes, moves = ranges.boxes, ranges.moves
     boxed = moves.movable[place, at] & np.isin(at, boxes.answer)
     sides = np.zeros((2, at.size), dtype=np.int64)

@@ -46,7 +46,7 @@ class Refit:
         return [at for at in immutable if known is None or names[at] in known]
 
     def __call__(self, position: int) -> Fitted:
-        """What it learns if the column at this position is mutable, by the same seed."""
+        """What fit learns with the column at this position mutable and the same seed."""
         schema = self.fitted.schema
         immutable = [schema.names[at] for at in schema.immutable.tolist() if at != position]
         free: dict[str, Any] = {"mutable": None, "random_state": self.fitted.seed}
@@ -67,8 +67,8 @@ def relaxations(
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
     declined = np.flatnonzero(~scored.valid)
-    # No time limit: a search that was stopped would blame what is not in the way. Most of these
-    # searches find nothing, and draw as often as they may.
+    # No time limit: a stopped search would blame things that are not in the way. Most of these
+    # searches find nothing, so they draw all at once.
     request = SearchRequest(
         fitted,
         settings,

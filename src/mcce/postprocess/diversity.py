@@ -50,7 +50,7 @@ class NonRedundant:
         for at in range(int(self._n_kept[person].max(initial=0))):
             some = np.flatnonzero(self._n_kept[person] > at)
             better = self._draw[person[some], at]
-            needed[some] &= ~self._as_much(person[some], draw[some], better)
+            needed[some] &= ~self._include(person[some], draw[some], better)
         return needed
 
     def keep(self, person: IntArray, draw: Codes, valid: BoolArray) -> BoolArray:
@@ -66,10 +66,10 @@ class NonRedundant:
             kept[some, at] = True
             self._draw[who, self._n_kept[who]] = best
             self._n_kept[who] += 1
-            left[some] &= ~self._as_much(who, draw[some], best)
+            left[some] &= ~self._include(who, draw[some], best)
 
-    def _as_much(self, person: IntArray, draw: Codes, better: Codes) -> BoolArray:
-        """Candidates that make all changes that ``better``, one of each person, makes."""
+    def _include(self, person: IntArray, draw: Codes, better: Codes) -> BoolArray:
+        """Candidates that make all changes of ``better``, one candidate of each person."""
         compared = self.comparison
         group = compared.group[person]
         same = np.ones(draw.shape, dtype=bool)

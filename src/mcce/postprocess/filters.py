@@ -22,7 +22,7 @@ from ..model.associations import is_wide
 from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
 
-# What only searches beyond the paper's use is imported there.
+# Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
     from ..plausibility.conformal import Plausibility
     from ..plausibility.model import ChangedRows, PlausibilityModel
@@ -54,7 +54,7 @@ class RowFilter(CandidateFilter, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ExcludeTrainingRows:
-    """Excludes exact copies of training rows, given as by ``rows_as_bytes`` of their codes."""
+    """Excludes exact copies of training rows; ``training`` are their codes by ``rows_as_bytes``."""
 
     training: np.ndarray
     name: str = "copies='never'"
@@ -166,7 +166,7 @@ class KeepsRelation:
         return known[1]
 
     def _rounding(self, schema: Schema) -> float:
-        """How far a recomputed value may be off by being rounded."""
+        """How far rounding may move a recomputed value."""
         from ..relations import Equality
 
         if not isinstance(self.relation, Equality):

@@ -28,9 +28,9 @@ from .ranking import RankedCandidates
 if TYPE_CHECKING:
     from ..plausibility.surrogate import Surrogate
 
-# Bytes per row beside its codes.
+# Memory of a row in bytes, in addition to its codes.
 BYTES_PER_ROW = 64
-# How many times as many candidates are listed for people who need more.
+# People who need more candidates get a list this many times as long.
 LIST_MORE = 8
 # Size of a batch, as a share of all that were scored before.
 GROWTH = 5 / 6
@@ -50,7 +50,7 @@ class LazyValidation:
         if ranked.ranking.diversity is not None:
             self.nonredundant = NonRedundant(ranked.candidates.comparison, ranked.n_wanted)
         self._selected: list[Selection] = []
-        # Which row of the listing is whose.
+        # Each person's row in the listing.
         self._row: IntArray = np.arange(self.n_allowed.size)
 
     @property
@@ -157,7 +157,7 @@ def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, str]]
 def describe_draws(
     ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
 ) -> list[tuple[int, str, str]]:
-    """What became of people's candidates."""
+    """For each person: valid candidates, draws, and what excludes the valid ones."""
     ranking = ranked.ranking
     excluded = {
         name: ~np.take_along_axis(kept[person], listing.draw.astype(np.int64), axis=1)
@@ -234,7 +234,7 @@ class PredictionCache:
 
         for group, draw, scored in draw_scores.recall(groups):
             row = np.minimum(np.searchsorted(groups, group), groups.size - 1)
-            # A search may begin again with fewer draws, by relaxed rules.
+            # A search that begins again by relaxed rules may have fewer draws.
             ours = np.flatnonzero((groups[row] == group) & (draw < shape[1]))
             self._store(row[ours], draw[ours], scored.score[ours], scored.valid[ours])
 
@@ -271,7 +271,7 @@ class PredictionCache:
 
 
 class Selection(NamedTuple):
-    """Candidates selected in a block, one entry each; people and draws numbered as in it."""
+    """Candidates selected in a block, one entry each; people and draws as numbered there."""
 
     person: IntArray
     draw: Codes
@@ -358,7 +358,7 @@ class RowScores:
         self._lock = threading.Lock()
 
     def score(self, decision: Decision, selected: CandidateRows) -> ScoredRows:
-        """Score and decision of each row, by the predictor only where they are not known."""
+        """Score and decision of each row; the predictor scores those that are not known."""
         n_rows = selected.owner.size
         if selected.tables is not selected.rows.tables or self._n + n_rows > self._most:
             return decision.score(selected.frame)

@@ -47,12 +47,12 @@ from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
 
 Rule: TypeAlias = Derived | Equality | Dependency
-# All integers below are exact in float64; columns of larger ones are not computed.
+# Smaller integers are exact in float64; columns with larger ones are not computed.
 MAX_EXACT_INTEGER = 2.0**53
 
 
 class Consequences:
-    """What follows from the actions of people."""
+    """Recomputes the columns that follow from the actions of people."""
 
     def __init__(
         self, columns: Sequence[ComputedColumn], rows: EncodedRows, constraints: Constraints
@@ -70,7 +70,7 @@ class Consequences:
 
     @property
     def places(self) -> list[int]:
-        """Places of the columns that follow among the mutable features."""
+        """Places of the computed columns."""
         return [column.place for column in self.columns]
 
     @property
@@ -88,7 +88,7 @@ class Consequences:
         return kept
 
     def complete(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
-        """Rows of codes with what follows from their changes."""
+        """Rows of codes with the consequences of their changes."""
         codes = codes.copy()
         for follower in self._followers:
             column = follower.column
@@ -102,7 +102,7 @@ class Consequences:
         return codes
 
     def complete_candidates(self, candidates: Candidates) -> Candidates:
-        """Candidates with what follows from their changes.
+        """Candidates with the consequences of their changes.
 
         The people of a group must be equal in all columns that the rules mention.
         """
@@ -279,7 +279,7 @@ class FormulaFollower:
         own, before = self._own[owner], self._formula[owner]
         with np.errstate(all="ignore"):
             kept = formula + self._scale(own, before, formula) * (own - before)
-            # A deviation that is unknown, since a value is missing, is none.
+            # If a value is missing, the deviation is unknown and counts as none.
             value = np.where(np.isnan(before) | np.isnan(own), formula, kept)
             value = self._in_cells(value, own, before, formula)
             differs = np.abs(value - own) > self._noise
@@ -296,7 +296,7 @@ class FormulaFollower:
         return tables.codes_for(self.column.place, values)
 
     def _inputs(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> pd.DataFrame:
-        """What the column is computed from."""
+        """The columns that the formula reads."""
         rows, columns = self._rows, list[Any]()
         for position in self.column.inputs:
             if position not in self._place_of:
@@ -484,7 +484,7 @@ def kept_relations(
     ignored: bool | Sequence[str],
     constraints: Constraints,
 ) -> list[Relation]:
-    """All relations that ``fitted`` has, but those that are ignored.
+    """All relations found at fit, except ignored ones.
 
     A formula that the user declared replaces the relations with its target.
     """

@@ -4,8 +4,8 @@ Beyond the paper. Draws come from leaves of a few rows, so where few features ar
 leave few values, more draws bring nothing new. Here a person's allowed values are tried themselves:
 all levels, or the most frequent of many, and all numbers, or some quantiles of many. Rows with one
 change come first, then pairs, then triples, each person's until a good row is found or the budget
-is spent. What does not fit into the budget is made of the changes that raised the score most. In a
-wide table, only features that the surrogate looks at are tried, if there is one.
+is spent. If not all rows fit into the budget, they are made of the changes that raised the score
+most. In a wide table, only features that the surrogate splits on are tried, if there is one.
 
 People with an answer are searched for better ones. On a small table, all rows with as many changes
 as the answer are tried, so none that the allowed values can make has fewer. On others, all with
@@ -41,7 +41,7 @@ MAX_CHANGES, MAX_STARTS = 3, 256
 Stop = Callable[[], bool]
 # Features with few values have all of them tried; other numbers, this many quantiles.
 ALL_VALUES, N_QUANTILES = 32, 15
-# Most levels of a feature.
+# The most levels of a feature that are tried.
 MAX_LEVELS = 64
 
 
@@ -60,7 +60,7 @@ class DirectSettings:
 
 
 class DirectSearch:
-    """The direct search for some people of a block, among whose visited rows it puts its own."""
+    """The direct search for some people of a block; it adds to their visited rows."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class DirectSearch:
         self.visited = visited
         self.people = candidates.people
         self._unstable = unstable
-        # Whose table is small.
+        # People whose table is small.
         self.small: IntArray = np.empty(0, dtype=np.int64)
         self._features = _known_features(candidates)
         sets = visited.settings.feature_sets
@@ -95,7 +95,7 @@ class DirectSearch:
         sizes = [prod(1 + choice.n_allowed for choice in theirs) for theirs in values]
         small = np.array(sizes) <= (MAX_ROWS_FEWER if self._knows_all else 0)
         values = [
-            [choice.whole for choice in theirs] if is_small else theirs
+            [choice.with_all for choice in theirs] if is_small else theirs
             for theirs, is_small in zip(values, small, strict=True)
         ]
         all_ = len(self._features)
@@ -207,7 +207,7 @@ class DirectSearch:
         rows, mutable = self.visited.factuals, self.visited.factuals.schema.mutable
         people = self.people[person]
         limits = self.visited.task.factual_limits.limits(people, rows.schema.features)
-        # People who may have any value but their own choose alike.
+        # Without limits, the choice depends on the own value alone.
         unlimited: dict[tuple[int, int], Choice] = {}
         values = []
         for at, own_codes in enumerate(rows.exact[mutable][:, people].T.tolist()):
@@ -311,7 +311,7 @@ class Choice:
 
     @cached_property
     def n_allowed(self) -> int:
-        """How many codes are allowed; counting them takes no time, making them may."""
+        """Number of allowed codes; cheaper than listing them."""
         return int((self.runs[:, 1] - self.runs[:, 0]).sum())
 
     @cached_property
@@ -328,7 +328,7 @@ class Choice:
         run = np.searchsorted(ends, ranks, side="right")
         return _merge(self.runs[run, 1] - (ends[run] - ranks))
 
-    def may(self, codes: Codes) -> BoolArray:
+    def allows(self, codes: Codes) -> BoolArray:
         """Whether codes are allowed."""
         run = np.searchsorted(self.runs[:, 0], codes, side="right") - 1
         return (run >= 0) & (codes < np.append(self.runs[:, 1], 0)[run])
@@ -347,7 +347,7 @@ class Choice:
         """Codes to try with other changes."""
         if self.everything or self.feature is None:
             return self.allowed
-        usual = self.frequent[self.may(self.frequent)]
+        usual = self.frequent[self.allows(self.frequent)]
         if self.feature.kind != "numeric":
             return usual[:MAX_LEVELS]
         if self.n_allowed > N_QUANTILES:
@@ -355,13 +355,13 @@ class Choice:
         else:
             grid = self.allowed
         missing = np.array([self.feature.n_codes - 1], dtype=np.int32)
-        if self.feature.has_missing and self.may(missing).all():
+        if self.feature.has_missing and self.allows(missing).all():
             grid = _merge(grid, missing)
         return grid
 
     @property
-    def whole(self) -> Choice:
-        """All codes, in whatever combination."""
+    def with_all(self) -> Choice:
+        """The same with all allowed codes, alone and in combination."""
         return replace(self, everything=True)
 
 
@@ -369,7 +369,7 @@ NO_CHOICE = Choice(None, np.empty((0, 2), dtype=np.int32), np.empty(0, dtype=np.
 
 
 def _even_ranks(n: int) -> IntArray:
-    """Places at equal distances in a list of a length, without its ends."""
+    """Evenly spaced positions in a list of length ``n``, without its ends."""
     return (2 * np.arange(N_QUANTILES if n else 0) + 1) * n // (2 * N_QUANTILES)
 
 

@@ -2,8 +2,8 @@
 
 Beyond the paper, which ranks some of these rows. For each person, rows with one change come first,
 then those with two, and so on; among equals the nearest. The first valid and allowed row is the
-best there is. Of the others, those are answers that would not be valid or allowed with some of
-their changes undone.
+best there is. Further answers are rows that would not be valid or allowed with some of their
+changes undone.
 
 The predictor scores the first few of everybody together, in growing batches. People with more rows
 than the budget allows, or whose rows take longer to list, are left to the sampling stages.
@@ -58,7 +58,7 @@ class ExactStage:
         return replace(self, unstable=listed, draws=draws)
 
     def run(self, people: IntArray) -> SearchOutcome:
-        """Search for people; those whom the time does not suffice for have answers from draws."""
+        """Search for people; those not reached in time get answers from draws."""
         drawn = None if self.draws is None else self.draws.run(people)
         proven = self._run(people)
         if drawn is None or not proven.stopped:
@@ -166,7 +166,7 @@ class ExactStage:
 
 
 def _reason(settings: ExactSettings, proof: Proof) -> str:
-    """Why somebody has no answer, and how many rows show it."""
+    """Why a person has no answer, and how many rows show it."""
     within = ""
     if settings.max_sparsity is not None:
         within += f" with at most {settings.max_sparsity} changes"
@@ -180,7 +180,7 @@ def _reason(settings: ExactSettings, proof: Proof) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ExactSettings:
-    """What is searched for, among which rows, and with which budget."""
+    """The decision, the filters and the budget of an exact search."""
 
     generator: CapableGenerator
     decision: Decision
@@ -277,7 +277,7 @@ class Proof:
         return np.isin(self.n_evaluated + np.arange(n_rows), theirs)
 
     def update(self, rows: Answers, allowed: BoolArray, valid: BoolArray) -> None:
-        """Take in the predictor's results for the next rows, as far as they are allowed."""
+        """Record the predictor's results for the next rows."""
         best = rows.take(self._needed(rows.rows.codes, np.flatnonzero(valid)))
         self.answers.append(replace(best, rank=self.n_valid + 1 + np.arange(best.owner.size)))
         self.n_valid += best.owner.size

@@ -146,7 +146,7 @@ def further_measures(
     if outcome.computed or fitted.plausibility is not None:
         followed = outcome.answers.rows.codes[[column.place for column in outcome.computed]] != OWN
         measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
-    # These two are measured in any case.
+    # These two are always measured.
     if fitted.distance.name not in ("gower", "l1"):
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
     if isinstance(search, ExactSearch):
@@ -162,7 +162,7 @@ def further_measures(
 def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
     """One warning per call for what a user must not overlook, at the line that calls ``explain``.
 
-    Called by a public ``explain`` itself, or the line would be another.
+    To find that line, a public ``explain`` must call this itself.
     """
     result = result.to_pandas()
     messages = []

@@ -67,20 +67,20 @@ class GreedyWalk:
         self.arrived[walks] = (start == targets).all(axis=0)
 
     def reconsider(self, person: IntArray) -> None:
-        """Go on with the walks of people about whose rows something was learned."""
+        """Go on with the walks of people for whose rows there are new scores."""
         theirs = np.isin(self.person, person) & ~self._later
         walks = np.flatnonzero(theirs)
         at_target = (self._codes(walks) == self.targets[:, walks]).all(axis=0)
         self.arrived = self.arrived.copy()
         good = self.visited.are_good(self.at[walks])
         self.arrived[walks] = at_target | good
-        # Longer walks go on only for whom no other has arrived.
+        # Longer walks go on only for people without one that has arrived.
         has_one = np.isin(self.person, self.person[walks[good]])
         self.abandoned = self.abandoned & (has_one | ~theirs)
         self._active, self._reverting = theirs, None
 
     def resume(self, n_wanted: int) -> None:
-        """Start the later walks, and go on with abandoned ones until so many answers are found."""
+        """Start the later walks, and go on with abandoned ones until ``n_wanted`` have arrived."""
         self.n_wanted = n_wanted
         self._start(np.flatnonzero(self._later))
         self.abandoned = np.zeros_like(self.abandoned)
@@ -146,7 +146,7 @@ class GreedyWalk:
         visited, here = self.visited, self._codes(walks)
         walk, moved = self._moves(here != OWN)
         codes = np.where(self.settings.feature_sets[moved].T, OWN, here[:, walk])
-        # What follows from changes goes with them.
+        # A row that changes nothing but consequences is no move.
         changed = (codes[self.settings.feature_sets.any(axis=0)] != OWN).any(axis=0)
         walk, moved, codes = walk[changed], moved[changed], codes[:, changed]
         row, now = self._visit(walks[walk], codes), self.at[walks[walk]]
@@ -158,7 +158,7 @@ class GreedyWalk:
         return walks[walk[best]]
 
     def _as_good(self, row: IntArray, now: IntArray) -> BoolArray:
-        """Valid rows that are allowed and plausible if others are; the cheapest check first."""
+        """Valid rows that are allowed and plausible if the present ones are; cheap checks first."""
         visited = self.visited
         visited.check_filters(np.concatenate([row, now]))
         as_good: BoolArray = visited.allowed[row] >= visited.allowed[now]

@@ -77,7 +77,7 @@ class SurrogateRun:
 def start_surrogate(
     surrogate: Surrogate | None, search: Search, n_factuals: int, own: ScoredRows | None
 ) -> SurrogateRun | None:
-    """The surrogate of a search with targets; None has the predictor score every row."""
+    """The surrogate of a search with targets; without one, the predictor scores every row."""
     most = search.max_evaluations
     if most is not None and surrogate is None:
         surrogate = Surrogate.unlearned()

@@ -47,7 +47,7 @@ from .config import (
 from .sampling import SamplingStage
 from .stage import SearchOutcome, SearchTask, run_search
 
-# What only searches beyond the paper's use is imported there.
+# Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
     from ..relations import Relation
     from .consequences import ComputedColumn, Consequences
@@ -57,13 +57,12 @@ if TYPE_CHECKING:
     from .walking import Walk
 
 NO_DESIRED = "no training row has the desired decision"
-# Draws from which changes are undone, per answer above one: some end in the same row.
+# Draws to undo changes from, for each answer after the first: some end in the same row.
 DRAWS_PER_ANSWER = 4
-# Up to this many times the first draws, targets may exceed the bounds on changes and distance: a
-# walk to them may make fewer changes. After that, they must keep them.
+# Up to this many times the first draws, targets may exceed the bounds on changes and distance,
+# because a walk may make fewer changes; further targets may not.
 UNBOUNDED_DRAWS = 10
-# Rows scored for a person until a search with a surrogate tries no more: before it draws more, and
-# at last.
+# Most rows scored per person with a surrogate: before drawing more, and in the last stage.
 MAX_TRIES, MAX_LAST_TRIES = 24, 600
 
 
@@ -90,7 +89,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class SearchRequest:
-    """One search: with what ``fit`` learned, for the factuals at which positions, until when."""
+    """One search: what ``fit`` learned, the factuals to explain, and the deadline."""
 
     fitted: Fitted
     settings: Settings
@@ -102,11 +101,11 @@ class SearchRequest:
     deadline: float = math.inf
     # Draws all at once, and gives no reasons.
     answers_only: bool = False
-    # Of the factuals themselves.
+    # Scores of the factuals themselves.
     scored: ScoredRows | None = None
-    # Of candidates, from other searches for the same people.
+    # Scores of candidates, from other searches for the same people.
     row_scores: RowScores | None = None
-    # Rows scored per person by changes that are tried directly.
+    # Most rows scored per person by the direct search.
     max_direct_rows: int = 5_000
 
 
@@ -126,7 +125,7 @@ def search(request: SearchRequest) -> SearchOutcome:
     consequences = _consequences(computed, factuals, constraints)
     task = SearchTask(
         generator=fitted.generator,
-        # A proof needs to know of every row whether its label is a desired one.
+        # A proof needs the label of every row.
         decision=replace(fitted.decision, rule=fitted.label_rule if by_rule else None),
         seed=fitted.seed,
         constraints=constraints,
@@ -155,7 +154,7 @@ def search(request: SearchRequest) -> SearchOutcome:
 def _surrogate_run(
     fitted: Fitted, sampling: Search, n_factuals: int, scored: ScoredRows | None
 ) -> SurrogateRun | None:
-    """What the surrogate does in this search; None where it has no use."""
+    """The surrogate of this search; None if it has no use for one."""
     if not sampling.n_targets:
         return None
     from .history import start_surrogate
@@ -179,7 +178,7 @@ def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
 def recomputed(
     fitted: Fitted, settings: Settings, constraints: Constraints
 ) -> list[ComputedColumn]:
-    """The columns that follow when a search changes what they follow from."""
+    """The columns that a search recomputes when it changes others."""
     if _sampling_search(settings).consequences != "recompute":
         return []
     from .consequences import followed_relations, plan_computed
@@ -210,7 +209,7 @@ def _sampling_search(settings: Settings) -> Search:
 
 @dataclass(frozen=True, eq=False)
 class _StagePlan:
-    """What the stages of one call are made of; ``search`` is the one by sampling."""
+    """Makes the stages of one call; ``search`` is the one by sampling."""
 
     fitted: Fitted
     settings: Settings
@@ -220,8 +219,8 @@ class _StagePlan:
     def all_stages(self) -> Iterator[SamplingStage | ExactStage]:
         """The stages, first with all relations found, then only with those that are enforced.
 
-        So answers break what few training rows break only where nothing else is found. The exact
-        search knows the enforced ones alone: its proof is about one set of rows.
+        Relations that a few training rows break are dropped only if nothing else is found. The
+        exact search uses the enforced ones alone: its proof is about one set of rows.
         """
         found, plan = self.fitted.relations, self
         sure = tuple(one for one in found or () if one.enforced)
@@ -265,7 +264,7 @@ class _StagePlan:
             yield replace(last, walk=replace(walk, answers_all=True))
             stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
         if stage.uses_surrogate:
-            # What few draws and direct changes do not show, a few more seldom do.
+            # Where few draws and direct changes find nothing, a few more draws rarely do.
             yield replace(stage, n_samples=max_samples).with_tries(MAX_LAST_TRIES)
             return
         yield stage

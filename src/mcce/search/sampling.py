@@ -33,20 +33,19 @@ from ..postprocess.validation import (
 from ..runtime.threads import map_ordered, n_threads
 from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
 
-# The paper's search walks nowhere, and loads none of this.
+# The paper's search has no walks, and does not load this.
 if TYPE_CHECKING:
     from .walking import Walk, WalkedBlock
 
 STOPPED = "stopped before an answer was found"
 TOO_FAR = "every row on the way to a valid candidate is excluded by max_distance"
-# Memory of a walk, in draws.
+# A walk needs as much memory as this many draws.
 DRAWS_PER_WALK = 40
 # With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
 SMALLER_BLOCKS = 6
-# Draws of people for whom the predictor may not be called any more.
+# Draws for people for whom the predictor may not be called any more.
 FEW_DRAWS = 100
-# Threads of a search with a surrogate at most: more of them wait for one another, since much of it
-# is Python.
+# Most threads of a search with a surrogate: much of it is Python, and more threads would wait.
 MAX_THREADS = 4
 # Blocks of such a search for each thread, but of no fewer draws than these.
 BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
@@ -83,7 +82,7 @@ class SamplingStage:
         return self.walk is not None and self.task.surrogate_run is not None
 
     def with_tries(self, max_tries: int) -> SamplingStage:
-        """The stage that tries all it can before the search gives up."""
+        """The last stage, which tries as many rows as allowed."""
         assert self.walk is not None
         return replace(self, walk=replace(self.walk, answers_all=True, max_tries=max_tries))
 
@@ -91,7 +90,7 @@ class SamplingStage:
         """Search for people, block by block."""
         run = self.task.surrogate_run
         may_score = np.ones(people.size, dtype=bool) if run is None else run.may_score(people)
-        # For whom the predictor is not called any more, only a reason is left to find.
+        # People for whom the predictor may not be called any more only get a reason.
         some, last = people[may_score], people[~may_score & self.final]
         monitor = Monitor(self.task.callback, some.size + last.size)
         parts = [*self._run_blocks(some, monitor), *self._briefly()._run_blocks(last, monitor)]
@@ -102,7 +101,7 @@ class SamplingStage:
     def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
         in_blocks = takewhile(lambda _: not monitor.stopped, self._blocks(people))
         if self.uses_surrogate:
-            # The predictor is called little, so whole blocks run in threads.
+            # The predictor is rarely called, so whole blocks run in threads.
             run = partial(self._run_block, monitor=monitor)
             yield from filter(None, map_ordered(run, in_blocks, self._n_threads))
             return
@@ -127,7 +126,7 @@ class SamplingStage:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
             if self.walk.direct is not None:
                 n_draws += task.max_direct_rows * self.walk.answers_all
-        # With a time limit the first blocks are small, so that it does not pass without answers.
+        # With a time limit the first blocks are small, so that some people get answers in time.
         n_smaller = SMALLER_BLOCKS if math.isfinite(task.deadline) else 0
         n_least = BLOCKS_PER_THREAD * self._n_threads if self.uses_surrogate else 1
         n_least = min(n_least, people.size * n_draws // MIN_DRAWS)
@@ -230,6 +229,6 @@ class SamplingStage:
 def unsettled_reasons(people: IntArray, outcome: SearchOutcome, *, stopped: bool) -> dict[int, str]:
     """The reasons of an outcome, and one for everybody else without an answer."""
     left = set(people.tolist()).difference(outcome.answers.owner.tolist())
-    # Only a distance that grows with fewer changes leaves a walk to an allowed target nothing.
+    # A walk to an allowed target fails only if undoing changes increases the distance.
     reason = STOPPED if stopped else TOO_FAR
     return dict.fromkeys(sorted(left), reason) | dict(outcome.reasons)

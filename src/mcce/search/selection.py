@@ -1,7 +1,7 @@
 """Which of a person's visited rows to return, without a needless change.
 
 Beyond the paper. Plausible rows come first, and copies of accepted training rows last unless they
-are allowed. Among equals in that, rows with few enough changes are ordered by what is preferred.
+are allowed. Among these, rows with few enough changes are ordered by ``prefer``.
 
 What was selected is tried again with some of its changes undone: any of them, or single ones and
 pairs of many. A row that stays good without some of its changes is needless: the better one takes
@@ -35,11 +35,11 @@ from .visited import VisitedRows, as_block
 
 # Any subset of up to 5 changes may be undone; of more changes, at most two at once.
 ALL_SUBSETS_OF, MAX_UNDONE = 5, 2
-# What "balanced" weighs against the distance to accepted rows: the distance to the person, summed
-# over features, and each change, at a fixed price and by the typical distance to accepted rows.
+# "balanced" adds to the distance to accepted rows: the distance to the person, summed over
+# features, and for each change a fixed cost and a share of the typical distance to accepted rows.
 L1_WEIGHT, CHANGE_WEIGHT, TYPICAL_WEIGHT = 0.1, 0.1, 0.1
-# "sparsity" makes one more change if the distance to accepted rows is at most this share of what it
-# was, and smaller by at least so much.
+# "sparsity" makes one more change if that reduces the distance to accepted rows to this share, and
+# by at least this much.
 MAX_SHARE, MIN_GAIN = 0.6, 0.25
 
 
@@ -280,7 +280,7 @@ def _select(
     first: IntArray,
     person: IntArray | None,
 ) -> SelectedRows:
-    """Select and undo, again for those whose rows turn out to be needless."""
+    """Select rows and undo changes, again for people with a needless one."""
     visited, parts = walk.visited, list[SelectedRows]()
     may_return = returnable(settings.ranking, walk, person)
     needless = np.empty(0, dtype=np.int64)

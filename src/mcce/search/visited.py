@@ -45,18 +45,18 @@ from .stage import SearchTask
 
 # Decimals by which scores are compared: further ones may depend on the number of rows in a call.
 DECIMALS = 10
-# Fewer than one in 32 numbers are sorted instead of marked.
+# If fewer than one in 32 rows is new, sorting their numbers is faster than marking them.
 SORTING_RATIO = 32
-# Of more mutable features, those that the surrogate splits on most often are moved first.
+# With more mutable features, those that the surrogate splits on most often are moved first.
 MAX_INFLUENTIAL = 32
-# An error counts half as much for each cell that differs, and against this weight of no error.
+# Errors are halved per differing cell, and shrunk towards zero with this prior weight.
 NO_ERROR = 0.1
-# By how many typical errors of the surrogate a row may fall short at first, and the number of rows
-# of a person that must turn out wrong until it may not.
+# A row may at first fall short by this many typical errors of the surrogate, and less with each
+# wrong prediction; after so many of them, not at all.
 OPTIMISM, OPTIMISTIC_UNTIL = 3.0, 6
-# A surrogate that was so often wrong about a person is not trusted about them any more.
+# After this many wrong predictions for a person, the surrogate is not trusted for them.
 MAX_WRONG = 24
-# Scores of a person that correct predictions; up to as many again in the batch that reaches it.
+# At most this many scores of a person correct predictions, or twice as many in one batch.
 MAX_LEARNED = 64
 
 
@@ -104,7 +104,7 @@ def influential_sets(settings: WalkSettings, schema: Schema) -> BoolArray:
 class VisitedRows:
     """Every row that was visited in a block of people, and what is known of it."""
 
-    # What is stored of a row before anything is known of it.
+    # Stored for a new row.
     initial_values: ClassVar[dict[str, float]] = {
         **dict.fromkeys(("filters_known", "allowed", "evaluated", "valid"), False),
         **dict.fromkeys(("plausibility_known", "plausible", "costs_known", "copy"), False),
@@ -119,7 +119,7 @@ class VisitedRows:
         self.values = GrowingTables(candidates.rows, candidates.tables)
         width = 1 + self.factuals.schema.mutable.size
         self._numbers = RowTable(width)
-        # Numbers of rows by those of their actions alone.
+        # Rows by their actions alone, without consequences.
         self._actions = RowTable(width)
         self._completed: IntArray = np.empty(0, dtype=np.int64)
         self._lookup: Lookup | None = None
@@ -168,7 +168,7 @@ class VisitedRows:
 
     @property
     def recomputed(self) -> list[int]:
-        """Places of the mutable features that only follow from others."""
+        """Places of the mutable features that are only recomputed from others."""
         return [] if self.task.consequences is None else self.task.consequences.places
 
     @property
@@ -215,7 +215,7 @@ class VisitedRows:
         self.filters_known[new] = True
 
     def check_plausibility(self, numbers: IntArray) -> None:
-        """Look at how plausible rows are, unless that was done."""
+        """Check whether rows are plausible, unless that was done."""
         new = self._without(self.plausibility_known, numbers)
         if not new.size:
             return
@@ -224,11 +224,11 @@ class VisitedRows:
         self.plausibility_known[new] = True
 
     def mark_plausible(self, numbers: IntArray) -> None:
-        """Take rows for plausible that passed the same check before."""
+        """Mark rows as plausible that passed the same check before."""
         self.plausibility_known[numbers] = self.plausible[numbers] = True
 
     def compute_costs(self, ranking: Ranking, numbers: IntArray) -> None:
-        """Compute what rows cost, unless that was done; always by the same ranking."""
+        """Compute sparsity and distance of rows, unless that was done, always for one ranking."""
         new = self._without(self.costs_known, numbers)
         if not new.size:
             return
@@ -240,7 +240,7 @@ class VisitedRows:
         self.costs_known[new] = True
 
     def compute_knn_distance(self, knn_distance: KnnDistance, numbers: IntArray) -> None:
-        """Measure how far rows are from accepted ones, unless that was done."""
+        """Compute the distance of rows to accepted ones, unless that was done."""
         new = self._without(~np.isnan(self.knn_distance), numbers)
         if new.size:
             # Rows that share cells come together: they are measured faster.
@@ -282,7 +282,7 @@ def _new(numbers: IntArray, n_known: int) -> IntArray:
 
 
 def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Both arrays as one, with room for as many entries again, so that few of many are copied."""
+    """Both arrays as one, with spare room, so that repeated appending seldom copies."""
     size, room = len(array) + len(more), array.base
     if room is None or room.ndim != array.ndim or len(room) < size:
         room = np.empty((2 * size, *array.shape[1:]), dtype=array.dtype)
@@ -293,7 +293,7 @@ def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class RowCosts:
-    """What rows cost their people, shape (n_rows,) each."""
+    """Sparsity and distances of rows, shape (n_rows,) each."""
 
     sparsity: IntArray
     n_actions: IntArray
@@ -302,7 +302,7 @@ class RowCosts:
 
 
 def row_costs(block: Candidates, ranking: Ranking, recomputed: list[int]) -> RowCosts:
-    """What each person's only candidate costs."""
+    """Sparsity and distances of each person's only candidate."""
     n_people = block.people.size
     sparsity, n_consequences = np.zeros((2, n_people), dtype=np.int64)
     total = np.zeros(n_people)
@@ -357,7 +357,7 @@ class SurrogateErrors(NamedTuple):
 
     @classmethod
     def none(cls) -> SurrogateErrors:
-        """Before the predictor scored any row."""
+        """No errors yet."""
         nobody = np.empty(0, dtype=np.int64)
         return cls(nobody, nobody, np.empty(0))
 
@@ -498,7 +498,7 @@ class PredictedRows(VisitedRows):
         self._predict(theirs)
 
     def _correct(self, numbers: IntArray, errors: SurrogateErrors) -> None:
-        """Count errors at rows of people for other rows of theirs."""
+        """Add errors at people's rows to the corrections of their other rows."""
         order = np.argsort(errors.person, kind="stable")
         person, theirs = errors.person[order], self.person[numbers]
         between = np.searchsorted(person, theirs), np.searchsorted(person, theirs, side="right")

@@ -60,14 +60,13 @@ from .selection import (
 from .stage import BlockMonitor
 from .visited import DECIMALS, PredictedRows, WalkSettings
 
-# Rows scored per person because they would be better: in any case, and at most; and by how many
-# typical errors of the surrogate those beyond the first may fall short.
+# Rows scored per person because they would be better than the answer: always, and at most; beyond
+# the first, they may fall short by this many typical errors of the surrogate.
 MIN_BETTER, MAX_BETTER, REACH = 5, 16, 3.0
-# Rows scored of a person for whom nothing is predicted valid, at first; then each time as many as
-# so far.
+# Rows scored first for a person for whom nothing is predicted valid; then each time as many as so
+# far.
 N_TRIED = 8
-# And at most, of a person with more rows than may be scored: what the most promising ones do
-# not show, the others hardly ever do.
+# Cap for people with more rows than `max_tries`; further rows rarely help.
 TRIED_OF_MANY = 150
 # Selects rows of some people, of everybody for None.
 Select = Callable[[IntArray | None], SelectedRows]
@@ -198,7 +197,7 @@ class SurrogateBlock(WalkedBlock):
     def _settle(self, select: Select) -> SelectedRows:
         """Select, score, and select again for people with new scores, until nothing is new."""
         if self.walk.max_tries and not self._several:
-            self._place_draws()
+            self._add_draws()
         visited, people = self.visited, np.arange(self.candidates.people.size)
         parts = [SelectedRows(people[:0], people[:0])]
         while people.size:
@@ -254,18 +253,18 @@ class SurrogateBlock(WalkedBlock):
 
     def _better(self, known: SelectedRows) -> IntArray:
         """The most promising rows that would be better than first answers."""
-        visited, whole = self.visited, self._whole
+        visited, all_scored = self.visited, self._all_scored
         promise, some = self._promising(known.take(known.rank == 1))
         person = visited.person
         some = self._by_features(some[np.lexsort((-promise, person[some]))])
-        # The others are hardly ever reached, and many of them would be looked at for nothing.
-        some = some[(times_seen_before(person[some]) < 20 * MAX_BETTER) | whole[person[some]]]
+        # Further rows are rarely reached, and checking them takes time.
+        some = some[(times_seen_before(person[some]) < 20 * MAX_BETTER) | all_scored[person[some]]]
         near = visited.desirability(some) >= -REACH * visited.error
         most = np.where(near, MAX_BETTER, MIN_BETTER) - visited.n_better[person[some]]
         if self.walk.selection.prefer == "distance":
             # The next ones depend on how close these are.
             most = np.minimum(most, 2)
-        some = self._first_good(some, np.where(whole[person[some]], some.size, most))
+        some = self._first_good(some, np.where(all_scored[person[some]], some.size, most))
         np.add.at(visited.n_better, person[some], 1)
         return some
 
@@ -307,11 +306,11 @@ class SurrogateBlock(WalkedBlock):
         fewest = np.zeros(visited.people.size, dtype=np.int64)
         fewest[person[first.numbers]] = n_changes[first.numbers]
         closer = self.walk.selection.prefer == "distance"
-        # Of a small table, all rows: for further answers, and since copies come last.
+        # In a small table all rows count: for further answers, and because copies come last.
         copied = first.numbers[are_copies_ranked_last(self.walk.selection, visited, first.numbers)]
         any_ = np.isin(np.arange(fewest.size), person[copied]) | self._several
-        fewest = np.where(self._whole & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
-        most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
+        fewest = np.where(self._all_scored & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
+        most = fewest[person] + ((self._all_scored | closer) & (fewest > 0))[person]
         some = visited.evaluated & ~visited.scored & (n_changes < most) & (n_changes > 0)
         numbers = np.flatnonzero(some)
         merit = visited.desirability(numbers)
@@ -320,7 +319,7 @@ class SurrogateBlock(WalkedBlock):
         ranking, distance = self.walk.selection.ranking, np.zeros(visited.people.size)
         distance[person[first.numbers]] = visited.distance[first.numbers]
         visited.compute_costs(ranking, numbers)
-        # Infinite distances are as far as can be.
+        # Infinite distances count as the largest finite one.
         gain = np.minimum(distance[person[numbers]], MAX_FINITE_DISTANCE) - np.minimum(
             visited.distance[numbers], MAX_FINITE_DISTANCE
         )
@@ -329,12 +328,12 @@ class SurrogateBlock(WalkedBlock):
             gain /= visited.candidates.comparison.n_features
         gain += (n_changes < fewest[person])[numbers]
         chance = np.clip(0.5 + merit / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
-        better = (gain > 0) | self._whole[person[numbers]]
+        better = (gain > 0) | self._all_scored[person[numbers]]
         return (gain * chance)[better], numbers[better]
 
     @property
-    def _whole(self) -> BoolArray:
-        """Whose rows are all scored: in small tables, where the fewest changes count."""
+    def _all_scored(self) -> BoolArray:
+        """People whose rows are all scored: in small tables, where the fewest changes count."""
         bounded = self.visited.run.max_evaluations is not None
         if bounded or self._direct is None or not self.walk.fewest:
             return np.zeros(self.visited.people.size, dtype=bool)
@@ -357,7 +356,7 @@ class SurrogateBlock(WalkedBlock):
         np.add.at(n_tried, person[some], 1)
         return some
 
-    def _place_draws(self) -> None:
+    def _add_draws(self) -> None:
         """Add the draws of people without an answer to their rows."""
         left = np.setdiff1d(np.arange(self.candidates.people.size), self._answered())
         who, draw = np.nonzero(self.candidates.distinct[self.candidates.group[left]])
@@ -390,7 +389,7 @@ def _score_best_draws(
     listed: BoolArray,
     predicted: BoolArray,
 ) -> None:
-    """Have the predictor score the most promising draw of people of whom it scored nothing."""
+    """Score the most promising draw of people for whom the predictor scored no row."""
     visited, candidates = block.visited, block.candidates
     untried = np.isin(person, visited.cells[_scored(block), 0], invert=True)
     row_numbers = np.flatnonzero(untried & (listing.n_allowed > 0))
