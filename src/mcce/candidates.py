@@ -233,7 +233,7 @@ ColumnCache: TypeAlias = dict[Any, tuple[Any, np.ndarray]]
 
 
 class SelectedColumns:
-    """Selected candidates of which single columns are read, without building a frame."""
+    """Reads single columns of selected candidates, without building a frame."""
 
     def __init__(self, selected: CandidateRows, cache: ColumnCache) -> None:
         self.selected, self._cache = selected, cache
@@ -245,7 +245,7 @@ class SelectedColumns:
     def read(
         self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
     ) -> np.ndarray:
-        """What a function gives for the cells of a column; ``key`` stands for the function."""
+        """Apply a function to the cells of a column; ``key`` names the function in the cache."""
         rows, schema = self.selected.rows, self.selected.rows.schema
         position = schema.names.index(feature)
         found = self._cached("own", feature, key, rows, lambda: read(rows.frame.iloc[:, position]))
@@ -304,7 +304,7 @@ class Lookup:
     def _fill(
         self, cells: np.ndarray, tables: Sequence[np.ndarray | None], codes: Codes
     ) -> np.ndarray:
-        """Put what the codes stand for into cells of people."""
+        """Put the values of codes into the cells of people."""
         for position, table, drawn in zip(self.rows.schema.mutable, tables, codes, strict=True):
             if table is not None:
                 changed = drawn != OWN
@@ -313,7 +313,7 @@ class Lookup:
 
 
 def code_numbers(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[FloatArray | None]:
-    """The value of each code of features whose differences have a size."""
+    """The value of each code of numeric features; None for others."""
     features = [rows.schema.features[position] for position in rows.schema.mutable]
     return [
         None

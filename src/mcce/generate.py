@@ -41,7 +41,7 @@ from .tables.schema import EncodedRows
 # which the people of a group share.
 BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
-# With each further round of draws, those that back off need this many more rows.
+# Draws that back off need this many more rows in each further round.
 ROWS_PER_ROUND = 10
 # Why a generator must be able to keep own values.
 GUIDANCE_NEEDED = "The search keeps people's own values with a probability above 0"
@@ -170,7 +170,7 @@ def _sample(
 
 
 def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
-    """The features as a fitted generator draws them: with its own tables if it has such."""
+    """The features as a fitted generator draws them, with its own tables if it has any."""
     if not generator.capabilities.own_values:
         return rows.schema.features
     inventing = require(generator, "own_values", "The generator draws values of its own")
@@ -191,7 +191,7 @@ def _guide(
         feature = features[position]
         if feature is not rows.schema.features[position]:
             exact[position] = feature.encode(rows.own(position, people))[0]
-            # Between the values of a table there are others that could have been drawn as well.
+            # Values between those of a table could have been drawn as well.
             stays[position] = np.where(stays[position] == -1, -1, ANY_LEAF)
     # One column more than features: the decision, which is never drawn.
     own, kept = (np.pad(codes, ((0, 1), (0, 0)), constant_values=-1) for codes in (exact, stays))

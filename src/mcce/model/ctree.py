@@ -53,7 +53,7 @@ from .leaves import LeafChain, ListedLeaves
 
 # Features that a node tries to split on, the most significant first.
 MAX_TRIED_FEATURES = 2
-# A table of two columns is laid out if it has at most so many cells per row of the node.
+# A table of two columns is stored densely if it has at most this many cells per row of the node.
 CELLS_PER_ROW = 8
 # Levels that are divided in every way.
 MAX_EXHAUSTIVE_LEVELS = 10
@@ -143,7 +143,7 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
         """
         _check_criterion(self.min_criterion)
         scored = _score(rows, decision)
-        # In this order, sums do not depend on the one in which the rows came.
+        # Sorted, so that sums do not depend on the order of the rows.
         in_order = sort_rows(scored.codes)
 
         def grow(task: GrowTask) -> list[Trees]:
@@ -211,7 +211,7 @@ def _split_at(columns: SplitColumns, column: int, codes: IntArray, cut: Cut) -> 
 
 
 def _score(rows: EncodedRows, decision: BoolArray) -> Scored:
-    """The columns, and the decision after them, as tests see them."""
+    """The columns, and after them the decision, as scores for the tests."""
     features = rows.schema.features
     by_score = np.array([feature.ordered for feature in features] + [True])
     codes = with_decision(rows.exact, decision)
@@ -243,7 +243,7 @@ def _check_criterion(given: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Columns as the tests see them."""
+    """Columns as scores for the tests."""
 
     codes: Codes
     scores: FloatArray
@@ -253,7 +253,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """How much a column has to do with the response: statistic, degrees of freedom, log p-value."""
+    """Dependence of the response on a column: statistic, degrees of freedom, log p-value."""
 
     column: int
     statistic: float

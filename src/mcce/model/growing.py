@@ -43,13 +43,13 @@ MIN_COUNTS = {
     "n_trees": 1,
 }
 NO_LIMIT = ("max_depth", "max_inputs")
-# More would only take time; a file that names more is refused before memory is taken for them.
+# More would only take time; a file that names more is refused before memory is allocated.
 MAX_TREES = 10_000
 FLAGS = ("condition_on_decision", "bootstrap")
 AUTO = "auto"
-# No tree has as many rows or is as deep, and a kernel can hold it.
+# Larger than any number of rows and any depth, and fits into a kernel's integer.
 MAX_TREE_ROWS = 2**31 - 1
-# No code of a person is negative, so no key of a tree is one that a person's draws have.
+# Codes of people are not negative, so no tree shares a key with a person's draws.
 OF_A_TREE = -1
 
 
@@ -91,7 +91,7 @@ def grow_chain(
 
     bar = ProgressBar(order.size, "model", verbose)
     grown: list[Sequence[Trees]] = []
-    # The last feature has the most inputs; begun first, it does not leave a thread alone.
+    # The last feature has the most inputs; started first, no thread works on it alone at the end.
     for trees in map_ordered(grow_feature, range(order.size)[::-1], n_jobs):
         grown.append(trees)
         bar.show(len(grown))
@@ -182,7 +182,7 @@ def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> 
 
 
 def is_auto(given: Any) -> bool:
-    """Whether a parameter is ``"auto"``; arrays, for one, cannot be compared with it."""
+    """Whether a parameter is ``"auto"``; arrays cannot be compared with a string."""
     return isinstance(given, str) and given == AUTO
 
 

@@ -303,7 +303,7 @@ def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
         )
     schema = getattr(explainer, "schema_", None)
     if not isinstance(schema, Schema):
-        # One that is not fitted says so when it explains.
+        # An explainer that is not fitted raises when it explains.
         parameters = {name: getattr(explainer, name, None) for name in ("immutable", "kinds")}
         return Evaluator.fit(training, **parameters)
     try:
@@ -329,7 +329,7 @@ def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
 
 @dataclass(frozen=True)
 class _Attack:
-    """What to measure, and how."""
+    """The attacks of an audit, and their settings."""
 
     release: str
     quasi_identifiers: QuasiIdentifiers | None

@@ -61,7 +61,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Cell:
-    """Values that stand for one."""
+    """Values that replace one value."""
 
     run: tuple[int, int] = NO_RUN
     levels: tuple[int, ...] = ()
@@ -155,7 +155,7 @@ class Widening:
         return self._ranges[own]
 
     def _sets(self, own: Own, cell: Cell, counts: IntArray) -> Iterator[Cell]:
-        """The set with one more level, for those with the most people."""
+        """Sets with one more level, for the levels with the most people."""
         most = np.argsort(-counts, kind="stable")[:MAX_NEXT_LEVELS]
         for code in most[counts[most] > 0].tolist():
             levels = tuple(sorted((*cell.levels, code)))
@@ -178,7 +178,7 @@ class Widening:
 
 
 def _number_cells(feature: Feature, own: Own) -> Iterator[Cell]:
-    """The ranges with round ends around a number, but all of them with the same people once."""
+    """The ranges with round ends around a number, one of those with the same people."""
     ranges = round_ranges(feature, own.value)
     if not ranges:
         return
@@ -227,7 +227,7 @@ def _cell(end: Any, dtype: Any) -> Any:
 
 
 def describe_cell(feature: Feature, own: Own, cell: Cell) -> dict[str, Any]:
-    """What the table of cells says of one.
+    """The row of a cell in the table of cells.
 
     Examples
     --------

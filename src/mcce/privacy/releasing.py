@@ -136,7 +136,7 @@ class _Grower:
         return self._grow(row_numbers, box, depth)
 
     def _grow(self, row_numbers: IntArray, box: dict[int, BoolArray], n_levels: int) -> NoisyNode:
-        """A node whose rows have the bins of ``box``, with so many levels below."""
+        """A node whose rows have the bins of ``box``, with ``n_levels`` below it."""
         # Whether anything can be split depends on earlier splits and on public bins alone.
         open_columns = [column for column, allowed in box.items() if allowed.sum() > 1]
         if not n_levels or not open_columns:
@@ -181,7 +181,7 @@ def make_tree(root: NoisyNode, response: int, coding: Coding, scale: float) -> T
         shares = shrink(node.counts, above, float(noise))
         if node.goes_left is None:
             n_values = max(round(max(int(node.counts.sum()), 0) * factor), 1)
-            # A multiple, so that shares that are exact stay so.
+            # A multiple keeps exact shares exact.
             n_values *= -(-min(max(MIN_LEAF_VALUES, bins.size), MAX_LEAF_VALUES) // n_values)
             draft.add_leaf(spread(shares, n_values, bins))
             return
@@ -230,7 +230,7 @@ def shrink(counts: IntArray, above: FloatArray, noise: float) -> FloatArray:
 
 
 def spread(shares: FloatArray, n_values: int, bins: Codes) -> Codes:
-    """So many codes whose bins have given shares, evenly spread inside each bin, ascending.
+    """Codes whose bins have given shares, evenly spread inside each bin, ascending.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def spread(shares: FloatArray, n_values: int, bins: Codes) -> Codes:
     [0, 1, 2, 3]
     """
     exact = shares * n_values
-    # Rounded, so that the last bit of a product cannot turn a whole number into a part.
+    # Rounded, because the last bit of a product may keep it from being whole.
     whole = np.floor(np.round(exact, 9)).astype(np.int64)
     rest = np.round(exact - whole, 9)
     largest = np.argsort(-rest, kind="stable")[: n_values - int(whole.sum())]

@@ -19,7 +19,7 @@ DRAFT = ".mcce-"
 def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[BinaryIO]:
     """A stream whose content takes the place of a file when the block ends.
 
-    Whoever looks sees the old file or the whole new one. If the block raises, the old one stays.
+    Readers see the old file or the whole new one. If the block raises, the old one stays.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[Binary
     draft = (draft_folder or target.parent) / f"{DRAFT}{secrets.token_hex(8)}"
     try:
         with draft.open("xb") as stream:
-            # Whoever could not read the old file must not read the new one, nor its draft.
+            # Users who could not read the old file must not read the new one, nor its draft.
             if replaced is not None:
                 draft.chmod(stat.S_IMODE(replaced.st_mode))
             yield stream
@@ -53,7 +53,7 @@ def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[Binary
 def writing(path: Path) -> Iterator[None]:
     """Turn an OSError inside into a WriteError about this file or folder.
 
-    A reader who has gone is no error of writing, and what is an error of ours says so itself.
+    A broken pipe is no error of writing, and errors of mcce pass unchanged.
     """
     try:
         yield

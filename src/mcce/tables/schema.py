@@ -440,11 +440,11 @@ def own_numbers(rows: EncodedRows, position: int) -> FloatArray | None:
 
 
 def check_same_order(factuals: pd.Index[Any], answers: pd.Index[Any]) -> None:
-    """Raise if labels say that rows, which are matched by position, stand in another order."""
+    """Raise if labels show that rows, which are matched by position, are in another order."""
     numbered = answers.equals(pd.RangeIndex(len(answers)))
     if numbered or factuals.equals(answers) or not (factuals.is_unique and answers.is_unique):
         return
-    # Labels of other kinds, such as those of people and of their answers by rank, match nothing.
+    # Labels of other kinds, such as those of answers by rank, are not compared.
     if set(factuals) <= set(answers):
         raise SchemaError(
             "factuals and counterfactuals have the same labels in another order, but rows are "
