@@ -25,7 +25,7 @@ from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..predictors.desired import decision_on
 from ..tables.columns import Kind, is_missing
 from ..tables.frames import read_frame
-from ..tables.schema import EncodedRows, Schema, check_same_order, own_numbers
+from ..tables.schema import EncodedRows, Schema, check_same_order, measured_numbers
 
 Among = Literal["all", "desired"]
 # A pandas or polars frame, a pyarrow table or a NumPy array; they share no static type.
@@ -286,7 +286,7 @@ def read_pairs(
 
 def scaled(rows: EncodedRows, position: int) -> FloatArray | None:
     """Values of a feature as shares of its training range, 0 at its lower end."""
-    feature, own = rows.schema.features[position], own_numbers(rows, position)
+    feature, own = rows.schema.features[position], measured_numbers(rows, position)
     if own is None or feature.numbers is None:
         return None
     return (own - float(np.nanmin(feature.numbers))) / feature.spread

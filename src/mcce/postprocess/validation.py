@@ -380,14 +380,10 @@ class RowScores:
         numbers = self._table.number_rows(cells)
         self._n = max(self._n, int(numbers.max(initial=-1)) + 1)
         if self._n > self._known.size:
-            size = 2 * self._n
-            self._known, self._valid = _grown(self._known, size), _grown(self._valid, size)
-            self._score = _grown(self._score, size)
+            more = 0, 2 * self._n - self._known.size
+            self._known, self._valid = np.pad(self._known, more), np.pad(self._valid, more)
+            self._score = np.pad(self._score, more)
         return numbers
-
-
-def _grown(values: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([values, np.zeros(size - values.size, dtype=values.dtype)])
 
 
 def score_rows(

@@ -84,7 +84,7 @@ class SelectedRows(NamedTuple):
         ).sort()
 
 
-def select_rows(
+def _best_rows(
     settings: SelectionSettings, walk: GreedyWalk, may_return: IntArray, first: IntArray
 ) -> SelectedRows:
     """The best visited rows of everybody, among those that may be returned."""
@@ -269,8 +269,6 @@ def select_more(
     person: IntArray | None = None,
 ) -> SelectedRows:
     """The best rows of everybody, those given first; none has a needless change."""
-    if settings.ranking.n_counterfactuals == 1:
-        return first
     return _select(settings, walk, first.numbers, person)
 
 
@@ -285,7 +283,7 @@ def _select(
     may_return = returnable(settings.ranking, walk, person)
     needless = np.empty(0, dtype=np.int64)
     while True:
-        selected = select_rows(settings, walk, may_return, first)
+        selected = _best_rows(settings, walk, may_return, first)
         parent, child = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
         if parent.size:
             may_return = returnable(settings.ranking, walk, person)

@@ -210,13 +210,10 @@ class SurrogateBlock(WalkedBlock):
             again = np.unique(visited.person[scored])
             parts.append(rows.take(~np.isin(visited.person[rows.numbers], again)))
             people = again
-            self._reconsider(people)
+            if people.size:
+                self.greedy_walk.reconsider(people)
+                self._go_on()
         return SelectedRows.concat(parts)
-
-    def _reconsider(self, people: IntArray) -> None:
-        if people.size:
-            self.greedy_walk.reconsider(people)
-            self._go_on()
 
     def _reset_optimism(self, rows: SelectedRows) -> None:
         """Where all selected rows are valid, predict what falls short by little as valid again."""

@@ -24,7 +24,7 @@ from ..caching import cached_property
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, gower_gap
 from . import columns
-from .columns import Kind, as_numbers, differ
+from .columns import Kind, differ
 from .dtypes import align_dtype, choose_columns, to_dtype
 from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
@@ -418,8 +418,8 @@ def gower_gaps(before: EncodedRows, after: EncodedRows) -> FloatArray:
     return np.array(
         [
             gower_gap(
-                own_numbers(after, position),
-                own_numbers(before, position),
+                measured_numbers(after, position),
+                measured_numbers(before, position),
                 feature.spread,
                 differs[position],
             )
@@ -428,15 +428,9 @@ def gower_gaps(before: EncodedRows, after: EncodedRows) -> FloatArray:
     )
 
 
-def own_numbers(rows: EncodedRows, position: int) -> FloatArray | None:
-    """Values of a feature in the unit of training; None if only equality counts.
-
-    That is so for a category and for a number that is constant in training.
-    """
-    feature = rows.schema.features[position]
-    if feature.spread == 0:
-        return None
-    return as_numbers(rows.frame.iloc[:, position], feature.table.dtype)
+def measured_numbers(rows: EncodedRows, position: int) -> FloatArray | None:
+    """Values of a feature in the unit of training; None for categories and constant numbers."""
+    return rows.all_numbers[position] if rows.schema.features[position].spread else None
 
 
 def check_same_order(factuals: pd.Index[Any], answers: pd.Index[Any]) -> None:
