@@ -80,7 +80,6 @@ from .trees import (
     grow_with,
     join,
     leaf_frequency,
-    pack_set,
     split_after,
     times_seen_before,
 )
@@ -148,7 +147,6 @@ __all__ = [
     "measure",
     "nearest_distances",
     "nonconformity",
-    "pack_set",
     "person_keys",
     "pick",
     "predict_units",
