@@ -27,7 +27,7 @@ def run(arguments: VerifyArguments) -> None:
         raise ParameterError("--explainer and --predictor go together. Give both or neither.")
     checks = _check(arguments)
     if arguments.run.as_json:
-        show_json({"holds": all(check.holds for check in checks), "checks": _plain(checks)})
+        show_json({"holds": all(check.holds for check in checks), "checks": _as_dicts(checks)})
     else:
         _show(checks, whole=arguments.explainer is not None)
     if not all(check.holds for check in checks):
@@ -60,7 +60,7 @@ def _row(path: str, cells: Any, explainer: MCCE) -> pd.DataFrame:
     return row
 
 
-def _plain(checks: list[Check]) -> list[dict[str, Any]]:
+def _as_dicts(checks: list[Check]) -> list[dict[str, Any]]:
     return [
         {
             "name": check.name,

@@ -242,13 +242,13 @@ class _Lines:
 
 def _write_json(table: pd.DataFrame, stream: BinaryIO) -> None:
     names = list(table.columns)
-    cells = [_plain(table[name]) for name in names]
+    cells = [_json_cells(table[name]) for name in names]
     for row in zip(*cells, strict=True):
         line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
         stream.write(line.encode("utf-8", "surrogatepass") + b"\n")
 
 
-def _plain(series: pd.Series[Any]) -> list[Any]:
+def _json_cells(series: pd.Series[Any]) -> list[Any]:
     """Cells as JSON has them: moments as texts, missing ones as None."""
     missing = series.isna().to_numpy()
     cells = series.astype(str) if series.dtype.kind in "mM" else series

@@ -131,12 +131,12 @@ def read_values(reader: ColumnReader, cells: Any) -> ColumnValues:
             return _of_numbers(reader, *found)
         encoded = _encode_distinct(cells)
         if encoded is not None:
-            return _of(reader, *encoded)
+            return _expand(reader, *encoded)
         cells = cells.to_pylist()
     elif set(map(type, cells)) == {str}:
         codes, texts = pd.factorize(np.array(cells, dtype=object), use_na_sentinel=False)
-        return _of(reader, texts.tolist(), codes)
-    return _of(reader, cells, np.arange(len(cells)))
+        return _expand(reader, texts.tolist(), codes)
+    return _expand(reader, cells, np.arange(len(cells)))
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
         return ColumnReader(
             name,
             dtype,
-            _of_type(lambda cell: _within(_whole(cell), low, high), textual),
+            _of_type(lambda cell: _within(_integer(cell), low, high), textual),
             f"a whole number that fits {dtype}",
             missing,
             many=lambda numbers: _whole_numbers(numbers, low, high),
@@ -213,8 +213,8 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
     return _level_reader(name, dtype, levels, textual, closed=False)
 
 
-def _of(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> ColumnValues:
-    """Values of cells by their places among distinct ones, which are in order of appearance."""
+def _expand(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> ColumnValues:
+    """Values of cells by their index among distinct ones, which are in order of appearance."""
     try:
         values = reader.values(list(distinct))
     except CellError as error:
@@ -317,7 +317,7 @@ def _new_level(levels: pd.Index[Any], textual: bool) -> tuple[Callable[[Any], An
     if all(isinstance(level, (bool, np.bool_)) for level in levels):
         return _of_type(_boolean, textual), BOOLEAN
     if all(isinstance(level, (int, np.integer)) for level in levels):
-        return _of_type(_whole, textual), "a whole number"
+        return _of_type(_integer, textual), "a whole number"
     if all(isinstance(level, (int, float, np.number)) for level in levels):
         return _of_type(_number, textual), "a number"
     if levels.dtype.kind in "mM":
@@ -366,7 +366,7 @@ def _boolean(cell: Any) -> bool:
     return cell
 
 
-def _whole(cell: Any) -> int:
+def _integer(cell: Any) -> int:
     if isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell):
         return int(cell)
     if type(cell) is int:
@@ -392,7 +392,7 @@ def _number(cell: Any) -> float:
 
 
 def _whole_numbers(numbers: np.ndarray, low: int, high: int) -> tuple[np.ndarray, BoolArray]:
-    """Many numbers as :func:`_whole` reads them, within bounds."""
+    """Many numbers as :func:`_integer` reads them, within bounds."""
     if numbers.dtype.kind == "f":
         is_whole = (np.abs(numbers) <= MAX_EXACT_INTEGER) & (np.trunc(numbers) == numbers)
         numbers = np.where(is_whole, numbers, 0).astype(np.int64)

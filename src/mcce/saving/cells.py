@@ -296,7 +296,7 @@ def _formless(column: pd.Series[Any], what: str) -> SavedFileError:
     )
 
 
-def _is(kind: type) -> Callable[[Any], bool]:
+def _has_type(kind: type) -> Callable[[Any], bool]:
     return lambda dtype: isinstance(dtype, kind)
 
 
@@ -319,24 +319,24 @@ STORAGES = (
     Storage(
         "category",
         {"ordered", "levels", "values"},
-        _is(pd.CategoricalDtype),
+        _has_type(pd.CategoricalDtype),
         _take_category,
         _make_category,
     ),
     Storage(
         "strings",
         {"kept_by", "missing", "values"},
-        _is(pd.StringDtype),
+        _has_type(pd.StringDtype),
         _take_strings,
         _make_strings,
     ),
     Storage("masked", {"values", "missing"}, _is_masked, _take_masked, _make_masked),
-    Storage("zoned", {"zone", "values"}, _is(pd.DatetimeTZDtype), _take_zoned, _make_zoned),
+    Storage("zoned", {"zone", "values"}, _has_type(pd.DatetimeTZDtype), _take_zoned, _make_zoned),
     # Strings have no mask.
     Storage(
         "arrow",
         {"type", "zone", "values"},
-        _is(pd.ArrowDtype),
+        _has_type(pd.ArrowDtype),
         _take_arrow,
         _make_arrow,
         optional={"missing"},
@@ -344,7 +344,7 @@ STORAGES = (
     Storage(
         "intervals",
         {"closed", "left", "right"},
-        _is(pd.IntervalDtype),
+        _has_type(pd.IntervalDtype),
         _take_intervals,
         _make_intervals,
     ),

@@ -65,7 +65,7 @@ Reader: TypeAlias = Callable[[Any, Schema], Any]
 
 def write_fields(part: Any) -> dict[str, Any]:
     """The fields of a part by name, as plain data and arrays."""
-    return {name: _plain(getattr(part, name)) for name in FIELDS[type(part)]}
+    return {name: _to_plain(getattr(part, name)) for name in FIELDS[type(part)]}
 
 
 def read_fields(kind: type[Any], plain: Any, schema: Schema, what: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def read_fields(kind: type[Any], plain: Any, schema: Schema, what: str) -> dict[
     return {name: read(given[name], schema) for name, read in FIELDS[kind].items()}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if type(value) in FIELDS:
         return write_fields(value)
     if isinstance(value, BoostedTrees):
@@ -84,7 +84,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Tail):
         return value.values
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     return value
 
 
@@ -99,7 +99,7 @@ def _real(low: float = -math.inf, high: float = math.inf) -> Reader:
     return read
 
 
-def _whole(most: int) -> Reader:
+def _integer(most: int) -> Reader:
     return lambda plain, schema: check_integer(plain, "a number", most)
 
 
@@ -159,13 +159,13 @@ FIELDS: dict[type[Any], dict[str, Reader]] = {
         "r2": _real(high=1.0),
         "rank_agreement": _real(-1.0, 1.0),
         "error": _real(0.0),
-        "n_rows": _whole(MAX_ROWS),
-        "n_held_out": _whole(MAX_ROWS),
+        "n_rows": _integer(MAX_ROWS),
+        "n_held_out": _integer(MAX_ROWS),
     },
     # Read by _unpack_chain, which knows what its trees may hold.
     LevelChain: {"responses": lambda plain, _: plain, "trees": lambda plain, _: plain},
     Conditional: {
-        "position": _whole(2**31 - 1),
+        "position": _integer(2**31 - 1),
         "centre": _real(),
         "least": _real(0.0),
         "mean": _optional(_boosted),
@@ -175,7 +175,7 @@ FIELDS: dict[type[Any], dict[str, Reader]] = {
     Calibration: {"parts": _several(_tail), "usual": _tail, "rare": _optional(_tail)},
     FoundRelation: {
         "share": _real(0.0, 1.0),
-        "n_rows": _whole(2**53),
+        "n_rows": _integer(2**53),
         "p_value": _real(0.0, 1.0),
         "enforced": _flag,
     },
@@ -219,9 +219,9 @@ def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
     """The learned arrays by name."""
     return {
         "codes": model.codes_,
-        "chains": _plain(model.support_.chains_),
-        "conditionals": _plain(model.conditionals_.models_),
-        "calibration": _plain(model.calibration_),
+        "chains": _to_plain(model.support_.chains_),
+        "conditionals": _to_plain(model.conditionals_.models_),
+        "calibration": _to_plain(model.calibration_),
     }
 
 

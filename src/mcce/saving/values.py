@@ -254,7 +254,7 @@ def _make_distance(parts: str | list[Any]) -> Any:
     return DISTANCES.load(name)(**given)
 
 
-def _whole(kind: type[Any]) -> Callable[[dict[str, Any]], Any]:
+def _from_fields(kind: type[Any]) -> Callable[[dict[str, Any]], Any]:
     """Makes a value of a dataclass from all of its fields."""
     names = [field.name for field in fields(kind)]
     return lambda parts: kind(**check_entries(parts, names, "its search"))
@@ -302,8 +302,8 @@ CODECS = (
     Codec(
         Interval, "interval", lambda i: [i.low, i.high, i.closed], lambda parts: Interval(*parts)
     ),
-    Codec(Search, "search", asdict, _whole(Search)),
-    Codec(ExactSearch, "exact search", asdict, _whole(ExactSearch)),
+    Codec(Search, "search", asdict, _from_fields(Search)),
+    Codec(ExactSearch, "exact search", asdict, _from_fields(ExactSearch)),
 )
 # Of all registered classes.
 _GENERATOR = Codec(object, "generator", _take_generator, _make_generator)

@@ -212,9 +212,9 @@ def checksum_of(content: Any) -> str:
     >>> checksum_of({"age": np.int64(25)}) == checksum_of({"age": 25})
     True
     """
-    text = json.dumps(content, default=_plain, separators=(",", ":"))
+    text = json.dumps(content, default=_to_json, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(cell: Any) -> Any:
+def _to_json(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else str(cell)
