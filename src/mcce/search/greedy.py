@@ -49,7 +49,7 @@ class GreedyWalk:
             self.visited = PredictedRows(settings, run, cache.candidates, unstable)
         self._influential = influential_sets(settings, cache.candidates.rows.schema)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
-        self.at: IntArray = np.zeros_like(self.person)
+        self.current_row: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
         self.abandoned = self._later = valid.rank[order] > settings.n_targets
         self._reverting: IntArray | None = None
@@ -61,7 +61,7 @@ class GreedyWalk:
         targets = self.targets[:, walks]
         start = targets if self._backwards else np.full_like(targets, OWN)
         self.visited.mark_plausible(self._visit(walks, targets))
-        self.at[walks] = self._visit(walks, start)
+        self.current_row[walks] = self._visit(walks, start)
         # With an unstable predictor even the person's own row may be a target.
         self.arrived = self.arrived.copy()
         self.arrived[walks] = (start == targets).all(axis=0)
@@ -72,7 +72,7 @@ class GreedyWalk:
         walks = np.flatnonzero(theirs)
         at_target = (self._codes(walks) == self.targets[:, walks]).all(axis=0)
         self.arrived = self.arrived.copy()
-        good = self.visited.are_good(self.at[walks])
+        good = self.visited.are_good(self.current_row[walks])
         self.arrived[walks] = at_target | good
         # Longer walks go on only for people without one that has arrived.
         has_one = np.isin(self.person, self.person[walks[good]])
@@ -126,7 +126,7 @@ class GreedyWalk:
         visited.evaluate(row)
         order = np.lexsort((moved, -visited.desirability(row), ~visited.are_good(row), walk))
         best = order[_starts(walk[order])]
-        self.at[walking] = row[best]
+        self.current_row[walking] = row[best]
         ends = visited.are_good(row[best]) | (self._codes(walking) == there).all(axis=0)
         self.arrived[walking[ends]] = True
 
@@ -149,12 +149,12 @@ class GreedyWalk:
         # A row that changes nothing but consequences is no move.
         changed = (codes[self.settings.feature_sets.any(axis=0)] != OWN).any(axis=0)
         walk, moved, codes = walk[changed], moved[changed], codes[:, changed]
-        row, now = self._visit(walks[walk], codes), self.at[walks[walk]]
+        row, now = self._visit(walks[walk], codes), self.current_row[walks[walk]]
         left = np.flatnonzero(self._as_good(row, now))
         walk, moved, row = walk[left], moved[left], row[left]
         order = np.lexsort((moved, -visited.desirability(row), ~visited.plausible[row], walk))
         best = order[_starts(walk[order])]
-        self.at[walks[walk[best]]] = row[best]
+        self.current_row[walks[walk[best]]] = row[best]
         return walks[walk[best]]
 
     def _as_good(self, row: IntArray, now: IntArray) -> BoolArray:
@@ -187,12 +187,12 @@ class GreedyWalk:
         return walk[kept], moved[kept]
 
     def _codes(self, walks: IntArray) -> Codes:
-        return np.ascontiguousarray(self.visited.cells[self.at[walks], 1:].T)
+        return np.ascontiguousarray(self.visited.cells[self.current_row[walks], 1:].T)
 
     @property
     def n_changes(self) -> IntArray:
         """Changed features of each walk so far."""
-        return np.asarray((self.visited.cells[self.at, 1:] != OWN).sum(axis=1))
+        return np.asarray((self.visited.cells[self.current_row, 1:] != OWN).sum(axis=1))
 
 
 def _starts(numbers: IntArray) -> IntArray:

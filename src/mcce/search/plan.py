@@ -339,7 +339,7 @@ class _StagePlan:
             stop_at_first=search.max_distance is None and self.task.surrogate_run is None,
         )
         walk = self._walk_settings(ranking, n_targets=search.n_targets)
-        return Walk(walk, selection, direct, fewest=search.extra_changes == 0)
+        return Walk(walk, selection, direct, fewest_changes=search.extra_changes == 0)
 
     def _walk_settings(
         self, ranking: Ranking, *, n_targets: int, backwards: bool = False

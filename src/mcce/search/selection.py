@@ -89,7 +89,7 @@ def _best_rows(
 ) -> SelectedRows:
     """The best visited rows of everybody, among those that may be returned."""
     ranking, visited = settings.ranking, walk.visited
-    numbers = may_return[np.lexsort((visited.step[may_return], visited.person[may_return]))]
+    numbers = may_return[np.lexsort((visited.reach_order[may_return], visited.person[may_return]))]
     numbers = numbers[_order(settings, walk, numbers, np.isin(numbers, first))]
     person = Groups(visited.person[numbers])
     rank = person.index + 1
@@ -137,9 +137,9 @@ def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = Non
     if person is not None:
         theirs = np.isin(np.arange(theirs.size), person)
     may = np.zeros(len(visited.cells), dtype=bool)
-    reached = np.flatnonzero((visited.step >= 0) & visited.valid & theirs[visited.person])
+    reached = np.flatnonzero((visited.reach_order >= 0) & visited.valid & theirs[visited.person])
     may[reached] = visited.are_good(reached)
-    ends = walk.at[walk.arrived & theirs[walk.person]]
+    ends = walk.current_row[walk.arrived & theirs[walk.person]]
     may[ends] |= visited.allowed[ends] & (
         visited.valid[ends] | (walk.settings.task.surrogate_run is None)
     )

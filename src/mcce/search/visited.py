@@ -109,7 +109,7 @@ class VisitedRows:
         **dict.fromkeys(("filters_known", "allowed", "evaluated", "valid"), False),
         **dict.fromkeys(("plausibility_known", "plausible", "costs_known", "copy"), False),
         **dict.fromkeys(("sparsity", "n_actions", "score", "gower", "distance"), 0),
-        "step": -1,
+        "reach_order": -1,
         "knn_distance": np.nan,
     }
 
@@ -128,7 +128,8 @@ class VisitedRows:
         self.filters_known, self.allowed, self.evaluated, self.valid = np.empty((4, 0), dtype=bool)
         self.plausibility_known, self.plausible = np.empty((2, 0), dtype=bool)
         self.costs_known, self.copy = np.empty((2, 0), dtype=bool)
-        self.draw, self.step, self.sparsity, self.n_actions = np.empty((4, 0), dtype=np.int64)
+        self.draw, self.reach_order = np.empty((2, 0), dtype=np.int64)
+        self.sparsity, self.n_actions = np.empty((2, 0), dtype=np.int64)
         self.score, self.gower, self.distance, self.knn_distance = np.empty((4, 0))
         self.n_evaluated = 0
 
@@ -156,9 +157,9 @@ class VisitedRows:
 
     def reach(self, numbers: IntArray) -> None:
         """Note that walks have reached rows, in this order."""
-        new = numbers[self.step[numbers] < 0]
+        new = numbers[self.reach_order[numbers] < 0]
         new = new[np.sort(np.unique(new, return_index=True)[1])]
-        self.step[new] = self.step.max(initial=-1) + 1 + np.arange(new.size)
+        self.reach_order[new] = self.reach_order.max(initial=-1) + 1 + np.arange(new.size)
 
     def rows(self, numbers: IntArray) -> CandidateRows:
         """Rows by number."""
@@ -370,7 +371,7 @@ class PredictedRows(VisitedRows):
     """Visited rows whose scores a surrogate predicts until the predictor has scored them."""
 
     initial_values = VisitedRows.initial_values | dict.fromkeys(
-        ("scored", "_response", "_total", "_weight", "_merit"), 0
+        ("scored", "_response", "_total", "_weight", "_margins"), 0
     )
 
     def __init__(
@@ -383,7 +384,7 @@ class PredictedRows(VisitedRows):
         super().__init__(settings, candidates)
         self.run = run
         self.scored: BoolArray = np.empty(0, dtype=bool)
-        self._response, self._total, self._weight, self._merit = np.empty((4, 0))
+        self._response, self._total, self._weight, self._margins = np.empty((4, 0))
         self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
         self._n_learned: IntArray = np.zeros(self.people.size, dtype=np.int64)
         # Rows of people scored to find better ones, and where nothing was predicted valid.
@@ -400,7 +401,7 @@ class PredictedRows(VisitedRows):
     def _recall(self) -> None:
         """Learn from the people themselves, and from the scores of earlier stages."""
         everybody = np.arange(self.people.size)
-        own = self.run.own
+        own = self.run.factual_scores
         if own is not None:
             codes = np.full((self.cells.shape[1] - 1, everybody.size), OWN, dtype=np.int32)
             theirs = ScoredRows(own.score[self.people], np.zeros(everybody.size, dtype=bool))
@@ -475,7 +476,7 @@ class PredictedRows(VisitedRows):
 
     def desirability(self, numbers: IntArray) -> FloatArray:
         """How good the scores of rows are predicted to be, larger being better."""
-        return self._merit[numbers]
+        return self._margins[numbers]
 
     def _learn(self, numbers: IntArray, scored: ScoredRows) -> None:
         """Keep the predictor's scores, and correct the predictions for other rows."""
@@ -483,7 +484,7 @@ class PredictedRows(VisitedRows):
         self.store_scores(numbers, replace(scored, valid=valid))
         self.scored[numbers] = True
         response = self.run.surrogate.response(scored)
-        self._merit[numbers] = self._margin(response)
+        self._margins[numbers] = self._margin(response)
         person = self.person[numbers]
         # Each person's first scores correct the most.
         taught = (self._n_learned[person] < MAX_LEARNED) & (times_seen_before(person) < MAX_LEARNED)
@@ -513,11 +514,11 @@ class PredictedRows(VisitedRows):
         numbers = numbers[~self.scored[numbers]]
         person = self.person[numbers]
         correction = self._total[numbers] / (self._weight[numbers] + NO_ERROR)
-        merit = self._margin(self._response[numbers] + correction)
-        self._merit[numbers] = merit
+        margins = self._margin(self._response[numbers] + correction)
+        self._margins[numbers] = margins
         slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / OPTIMISTIC_UNTIL)
         trusted = self.n_wrong[person] < MAX_WRONG
-        self.valid[numbers] = (merit >= -slack) & trusted & self._may_score(person)
+        self.valid[numbers] = (margins >= -slack) & trusted & self._may_score(person)
         self.valid[numbers] &= self._is_stable(numbers)
 
     def _is_stable(self, numbers: IntArray) -> BoolArray:

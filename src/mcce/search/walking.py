@@ -79,7 +79,7 @@ class Walk:
     settings: WalkSettings
     selection: SelectionSettings
     direct: DirectSettings | None = None
-    fewest: bool = False
+    fewest_changes: bool = False
     answers_all: bool = False
     max_tries: int = 0
 
@@ -117,7 +117,7 @@ class WalkedBlock:
             self._several = True
             self.greedy_walk.resume(walk.selection.ranking.n_wanted)
             self._go_on()
-            if direct is not None and walk.fewest:
+            if direct is not None and walk.fewest_changes:
                 self._improve(direct, first, several=True)
             selected = self._settle(lambda person: self._more(first, person))
         return selected.to_answers(self.candidates, self.visited)
@@ -129,7 +129,7 @@ class WalkedBlock:
     def _first(self, person: IntArray | None) -> SelectedRows:
         """The best row of people, everybody by default."""
         first = self._select(lambda selection: select_first(selection, self.greedy_walk, person))
-        if self._direct is None or not self.walk.fewest:
+        if self._direct is None or not self.walk.fewest_changes:
             return first
         better = self._improve(self._direct, first, several=False)
         kept = first.take(~np.isin(self.visited.person[first.numbers], better))
@@ -310,9 +310,9 @@ class SurrogateBlock(WalkedBlock):
         most = fewest[person] + ((self._all_scored | closer) & (fewest > 0))[person]
         some = visited.evaluated & ~visited.scored & (n_changes < most) & (n_changes > 0)
         numbers = np.flatnonzero(some)
-        merit = visited.desirability(numbers)
+        margin = visited.desirability(numbers)
         if not closer:
-            return merit, numbers
+            return margin, numbers
         ranking, distance = self.walk.selection.ranking, np.zeros(visited.people.size)
         distance[person[first.numbers]] = visited.distance[first.numbers]
         visited.compute_costs(ranking, numbers)
@@ -324,7 +324,7 @@ class SurrogateBlock(WalkedBlock):
             # As shares of what changing everything costs, roughly.
             gain /= visited.candidates.comparison.n_features
         gain += (n_changes < fewest[person])[numbers]
-        chance = np.clip(0.5 + merit / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
+        chance = np.clip(0.5 + margin / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
         better = (gain > 0) | self._all_scored[person[numbers]]
         return (gain * chance)[better], numbers[better]
 
@@ -332,7 +332,7 @@ class SurrogateBlock(WalkedBlock):
     def _all_scored(self) -> BoolArray:
         """People whose rows are all scored: in small tables, where the fewest changes count."""
         bounded = self.visited.run.max_evaluations is not None
-        if bounded or self._direct is None or not self.walk.fewest:
+        if bounded or self._direct is None or not self.walk.fewest_changes:
             return np.zeros(self.visited.people.size, dtype=bool)
         return np.isin(np.arange(self.visited.people.size), self._direct.small)
 
@@ -460,7 +460,7 @@ def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
     numbers = numbers[np.isin(visited.cells[numbers, 0], person)]
     whose = visited.cells[numbers, 0]
     shortfall = visited.task.decision.shortfall(visited.score[numbers]).round(DECIMALS)
-    order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
+    order = np.lexsort((visited.reach_order[numbers], shortfall, ~visited.valid[numbers], whose))
     best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
     visited.compute_costs(block.walk.selection.ranking, best)
     return SelectedRows(best, np.zeros_like(best)).to_answers(block.candidates, visited)
