@@ -65,14 +65,14 @@ def compare(frame: pd.DataFrame, target: str) -> list[str]:
     found: dict[str, float] = {}
 
     def ours() -> Seconds:
-        table, model, new = BinnedColumns.of(rows), BoostedTrees(), rows.descent[:, held_out]
+        table, model, new = BinnedColumns.of(rows), BoostedTrees(), rows.tree_codes[:, held_out]
         fit, _ = cpu(lambda: model.fit(table, response, inputs=inputs, row_numbers=seen))
         predict, predicted = cpu(lambda: model.predict(new))
         found["ours"] = r_squared(response[held_out], predicted)
         return {"fit": fit, "predict": predict}
 
     def theirs() -> Seconds:
-        codes, model = rows.descent[inputs].T.astype(float), _rival(rows, inputs)
+        codes, model = rows.tree_codes[inputs].T.astype(float), _rival(rows, inputs)
         fit, _ = cpu(lambda: model.fit(codes[seen], response[seen]))
         predict, predicted = cpu(lambda: model.predict(codes[held_out]))
         found["theirs"] = r_squared(response[held_out], predicted)

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-from mcce.execution.workers import ENGINES, LIBRARIES
+from mcce.execution.workers import ENGINE_PACKAGES, ENGINES
 from people_files import PREDICTOR, write_files, write_lake
 
 MARK = "MCCE_BENCHMARK_RUN"
@@ -46,7 +46,7 @@ def main() -> None:
     runs |= {
         f"{engine}, {options.workers} workers": (engine, options.workers)
         for engine in dict.fromkeys(["local", *options.engines])
-        if engine not in LIBRARIES or importlib.util.find_spec(LIBRARIES[engine])
+        if engine not in ENGINE_PACKAGES or importlib.util.find_spec(ENGINE_PACKAGES[engine])
     }
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)

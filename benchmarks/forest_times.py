@@ -42,7 +42,7 @@ def main() -> None:
     rows = Schema.learn_rows(data.features, immutable=data.immutable)
     decision = (data.target == data.desired).to_numpy()
     people = np.flatnonzero(~decision)[: options.people]
-    given = rows.descent[:, people]
+    given = rows.tree_codes[:, people]
     keys = person_keys(0, given[rows.schema.immutable].T)
     request = DrawRequest(given, keys, np.arange(options.draws))
     print(f"| {HEADINGS} |\n|{'---|' * (HEADINGS.count('|') + 1)}", flush=True)

@@ -64,7 +64,7 @@ def line(
     cpu, clock = time.process_time(), time.perf_counter()
     generator.fit(rows, decision[kept], seed=0, n_jobs=1, verbose=True)
     fit = time.process_time() - cpu, time.perf_counter() - clock
-    given = rows.schema.encode(frame[~kept].head(N_PEOPLE)).descent
+    given = rows.schema.encode(frame[~kept].head(N_PEOPLE)).tree_codes
     keys = person_keys(0, given[rows.schema.immutable].T)
     cpu = time.process_time()
     generator.sample(DrawRequest(given, keys, np.arange(N_DRAWS)))

@@ -94,7 +94,7 @@ def unseen_p_values(
     accepted = np.arange(len(train)) < seen.size
     model = PlausibilityModel().fit(encoded, accepted, encoded.schema.mutable, n_jobs=2)
     fresh = encoded.schema.encode(rows.frame.iloc[unseen])
-    found = model.assess(fresh.descent, fresh.all_numbers).p_value
+    found = model.assess(fresh.tree_codes, fresh.all_numbers).p_value
     rare = np.zeros(unseen.size, dtype=bool)
     for name in train.select_dtypes(exclude="number").columns.difference(rows.immutable):
         share = rows.frame[name].iloc[seen].value_counts(normalize=True)

@@ -124,9 +124,9 @@ def _measure(
     seconds, fitted = cpu(lambda: explainer.fit(case.train))
     own = fitted.schema_.encode(accepted.frame)
     keys = person_keys(1, np.arange(len(own), dtype=np.int32)[:, None])
-    request = DrawRequest(own.descent, keys, np.zeros(1, dtype=np.int64))
+    request = DrawRequest(own.tree_codes, keys, np.zeros(1, dtype=np.int64))
     drawn = fitted.generator_.sample(request).codes[:, :, 0]
-    codes = own.descent.copy()
+    codes = own.tree_codes.copy()
     codes[fitted.schema_.mutable] = drawn
     made = EncodedRows.from_codes(fitted.schema_, codes)
     sizes = [domains[name].n_bins for name in fitted.schema_.names]

@@ -97,7 +97,7 @@ class Checker:
             moved = places >= 0
             step = np.where(codes < low, codes - low, np.where(codes > high, codes - high, 0))
             steps[places[moved], item[moved]] = step[moved]
-        return self.trials.hold(answer, self.moves.codes(answer, steps))[0]
+        return self.trials.try_variants(answer, self.moves.codes(answer, steps))[0]
 
 
 def try_ranges(check: Checker, rng: np.random.Generator, *, distinct: bool) -> float:

@@ -73,12 +73,12 @@ def _fit_contenders(case: Case) -> dict[str, Callable[[], Seconds]]:
     rows = schema.encode(case.train)
     decision = case.decide(case.train)
     order = [*schema.immutable, *schema.mutable]
-    matrix = np.asfortranarray(np.vstack([decision, rows.descent[order]]).T, dtype=np.float32)
+    matrix = np.asfortranarray(np.vstack([decision, rows.tree_codes[order]]).T, dtype=np.float32)
     responses, by_level = [], []
     for position in schema.mutable:
         numbers = rows.numbers(int(position))
         by_level.append(numbers is None)
-        responses.append(rows.descent[position].astype(float) if numbers is None else numbers)
+        responses.append(rows.tree_codes[position].astype(float) if numbers is None else numbers)
 
     def ours(decisions: tuple[bool, ...]) -> TreeChain:
         return TreeChain(decisions=decisions).fit(rows, decision, n_jobs=1, verbose=False)
@@ -199,7 +199,7 @@ def _generate_contenders(case: Case) -> dict[str, Callable[[], Seconds]]:
     model = baseline.fit(case)
     own = baseline.encode(model.columns, case.factuals)
     explainer = case.explainer().fit(case.train)
-    given = explainer.schema_.encode(case.factuals).descent
+    given = explainer.schema_.encode(case.factuals).tree_codes
     rng = np.random.default_rng(0)
     keys = rng.integers(2**63, size=len(case.factuals), dtype=np.uint64)
     request = DrawRequest(given, keys, np.arange(case.n_samples, dtype=np.int64))

@@ -116,7 +116,7 @@ class RealRows(BaseEstimator):
     ) -> RealRows:
         """Keep the accepted rows, grouped by immutable values."""
         self.schema_ = rows.schema
-        self.accepted_ = rows.descent[:, decision]
+        self.accepted_ = rows.tree_codes[:, decision]
         self.pools_ = positions_by_key(self.accepted_[self.schema_.immutable].T)
         return self
 

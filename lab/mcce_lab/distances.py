@@ -174,7 +174,9 @@ class IVDM(FeatureDistance):
         self.bins_ = bins
         return self
 
-    def places(self, candidates: Candidates, feature: int) -> tuple[FloatArray, FloatArray] | None:
+    def coordinates(
+        self, candidates: Candidates, feature: int
+    ) -> tuple[FloatArray, FloatArray] | None:
         """Levels and numbers at the shares of decisions that they have.
 
         Parameters
@@ -192,7 +194,7 @@ class IVDM(FeatureDistance):
         comparison, schema = candidates.comparison, candidates.rows.schema
         numbers = comparison.numbers[feature]
         if numbers is None:
-            return self.levels_.places(candidates, feature)
+            return self.levels_.coordinates(candidates, feature)
         shares = self.bins_[int((schema.spreads[:feature] > 0).sum())]
         column = schema.features[schema.mutable[feature]]
         own = comparison.own_numbers[feature]

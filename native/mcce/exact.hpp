@@ -17,7 +17,7 @@ namespace mcce {
 
 // The person whose rows are listed.
 struct Person {
-    const std::int32_t *given, *own;  // (n_columns,) descent codes, and exact ones
+    const std::int32_t *given, *own;  // (n_columns,) tree codes, and exact ones
     const std::int32_t* stays;        // (n_columns,) what a leaf must hold for the own value to stay
     LimitsView limits;                // of one group
     const double* costs;              // of a change to each code, all columns concatenated
@@ -252,7 +252,7 @@ private:
     std::vector<std::int32_t> responses_;
     Person person_;
     Pulse& pulse_;
-    std::vector<std::int32_t> now_;      // descent codes of the current row
+    std::vector<std::int32_t> now_;      // tree codes of the current row
     std::vector<std::uint8_t> drawn_;    // whether a column is a response
     std::vector<std::size_t> place_;     // of each tree's response in column order
     std::vector<std::int32_t> row_;      // the current row, in column order ...

@@ -130,7 +130,7 @@ public:
                 above_.data(),   first_.data(),     end_.data(),     steps_.data()};
     }
 
-    // Copies descent codes, (n_columns, n_rows), and refuses levels that no set has a bit for.
+    // Copies tree codes, (n_columns, n_rows), and refuses levels that no set has a bit for.
     std::vector<std::int32_t> read_codes(const std::int32_t* codes, std::size_t n_rows) const {
         std::vector<std::int32_t> copied(codes, codes + n_columns() * n_rows);
         for (std::size_t column = 0; column < n_columns(); ++column) {

@@ -143,7 +143,7 @@ public:
 
     // The size of the largest node on a row's path down each tree that does not hold its level; 0 if
     // all do, and for levels that training never held.
-    //   codes     (n_columns, n_rows) descent codes
+    //   codes     (n_columns, n_rows) tree codes
     //   out       (n_trees, n_rows)
     void nonconformity(const std::int32_t* codes, std::size_t n_rows, std::int32_t* out, Pulse& pulse) const {
         const ForestView forest = forest_->view();

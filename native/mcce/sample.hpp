@@ -35,7 +35,7 @@ public:
     }
 
     // Codes of the responses, in column order, for every group and draw: out[response][group][draw].
-    //   given   (n_columns, n_groups) descent codes
+    //   given   (n_columns, n_groups) tree codes
     //   keys    (n_groups,)
     //   least   (n_draws,) allowed values that a node must hold to be drawn from; null: any leaf will do
     void sample(const std::int32_t* given, std::size_t n_groups, const std::uint64_t* keys,
@@ -308,7 +308,7 @@ private:
 
     // Whether a guided row keeps the own value. Its random word is none that values are picked with.
     bool stays(Row row, std::int32_t response) const {
-        return happens(keys_[row], static_cast<std::uint64_t>(response) + forest_.n_columns, guide_.often);
+        return bernoulli(keys_[row], static_cast<std::uint64_t>(response) + forest_.n_columns, guide_.often);
     }
 
     // The same within the limits of the column; where nothing is allowed, the own value is kept.

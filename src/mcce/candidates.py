@@ -163,9 +163,9 @@ class CandidateRows:
         """The codes in the training values; arbitrary where the cell is the person's own."""
         return _training_codes(self.rows, self.tables, self.codes)
 
-    def take(self, places: IntArray | BoolArray) -> CandidateRows:
-        """The rows at the given places."""
-        return replace(self, owner=self.owner[places], codes=self.codes[:, places])
+    def take(self, index: IntArray | BoolArray) -> CandidateRows:
+        """The rows at these indices, or where a mask is true."""
+        return replace(self, owner=self.owner[index], codes=self.codes[:, index])
 
     def compacted(self) -> CandidateRows:
         """The same rows, with only those values of a generator's own tables that are used."""
@@ -227,15 +227,16 @@ def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws:
     return Candidates(rows, people, comparison, np.arange(n_draws), distinct, tables)
 
 
-# What a function gave for the cells of a column, with the rows or the table that held them.
-ReadColumns: TypeAlias = dict[Any, tuple[Any, np.ndarray]]
+# By part, column and function: the rows or the table that held the cells, and what the function
+# gave for them.
+ColumnCache: TypeAlias = dict[Any, tuple[Any, np.ndarray]]
 
 
 class SelectedColumns:
-    """Selected candidates of which single columns are read, without building a frame."""
+    """Reads single columns of selected candidates, without building a frame."""
 
-    def __init__(self, selected: CandidateRows, kept: ReadColumns) -> None:
-        self.selected, self.kept = selected, kept
+    def __init__(self, selected: CandidateRows, cache: ColumnCache) -> None:
+        self.selected, self._cache = selected, cache
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -244,25 +245,25 @@ class SelectedColumns:
     def read(
         self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
     ) -> np.ndarray:
-        """What a function gives for the cells of a column; ``key`` stands for the function."""
+        """Apply a function to the cells of a column; ``key`` names the function in the cache."""
         rows, schema = self.selected.rows, self.selected.rows.schema
         position = schema.names.index(feature)
-        found = self._kept("own", feature, key, rows, lambda: read(rows.frame.iloc[:, position]))
+        found = self._cached("own", feature, key, rows, lambda: read(rows.frame.iloc[:, position]))
         found = found[self.selected.owner]
         for place in np.flatnonzero(schema.mutable == position).tolist():
             table, drawn = self.selected.tables[place], self.selected.codes[place]
-            values = self._kept("table", feature, key, table, partial(read, table))
+            values = self._cached("table", feature, key, table, partial(read, table))
             changed = drawn != OWN
             found[changed] = values[drawn[changed]]
         return found
 
-    def _kept(
+    def _cached(
         self, part: str, feature: Hashable, key: Hashable, of: Any, read: Callable[[], np.ndarray]
     ) -> np.ndarray:
         name = part, feature, key
-        known = self.kept.get(name)
+        known = self._cache.get(name)
         if known is None or known[0] is not of:
-            known = self.kept[name] = of, read()
+            known = self._cache[name] = of, read()
         return known[1]
 
 
@@ -271,26 +272,26 @@ class Lookup:
 
     def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
         self.rows, self.tables = rows, tables
-        self._descent: list[Codes] = []
+        self._tree_codes: list[Codes] = []
         self._points: list[FloatArray] = []
         self._numbers: list[FloatArray | None] = []
         for position, table, trained in zip(rows.schema.mutable, tables, rows.tables, strict=True):
             feature = rows.schema.features[position]
             if table is trained:
-                exact = descent = np.arange(feature.n_codes, dtype=np.int32)
+                exact = tree_codes = np.arange(feature.n_codes, dtype=np.int32)
                 numbers = feature.numbers
             else:
-                exact, descent = feature.encode(table)
+                exact, tree_codes = feature.encode(table)
                 numbers = (
                     None if feature.numbers is None else as_numbers(table, feature.table.dtype)
                 )
-            self._descent.append(descent)
-            self._points.append(feature.place(exact, numbers))
+            self._tree_codes.append(tree_codes)
+            self._points.append(feature.coordinates(exact, numbers))
             self._numbers.append(numbers)
 
-    def descent(self, owner: IntArray, codes: Codes) -> Codes:
-        """Descent codes of all features, shape (n_features, n_rows)."""
-        return self._fill(self.rows.descent.take(owner, axis=1), self._descent, codes)
+    def tree_codes(self, owner: IntArray, codes: Codes) -> Codes:
+        """Tree codes of all features, shape (n_features, n_rows)."""
+        return self._fill(self.rows.tree_codes.take(owner, axis=1), self._tree_codes, codes)
 
     def points(self, owner: IntArray, codes: Codes) -> FloatArray:
         """Points in the space of all features, shape (n_rows, n_features)."""
@@ -303,7 +304,7 @@ class Lookup:
     def _fill(
         self, cells: np.ndarray, tables: Sequence[np.ndarray | None], codes: Codes
     ) -> np.ndarray:
-        """Put what the codes stand for into cells of people."""
+        """Put the values of codes into the cells of people."""
         for position, table, drawn in zip(self.rows.schema.mutable, tables, codes, strict=True):
             if table is not None:
                 changed = drawn != OWN
@@ -312,7 +313,7 @@ class Lookup:
 
 
 def code_numbers(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[FloatArray | None]:
-    """The value of each code of features whose differences have a size."""
+    """The value of each code of numeric features; None for others."""
     features = [rows.schema.features[position] for position in rows.schema.mutable]
     return [
         None

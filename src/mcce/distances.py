@@ -1,9 +1,9 @@
 """Distances between candidates and the people they are for, beside the number of changes.
 
 Step 3, paper, section "Post-processing", which suggests Gower's distance and names others. Those
-here are sums over features: a cell has a place on the axis of its feature, a number or a point that
-stands for a value. Places are looked up by code, once per block of people; a compiled kernel adds
-up the features one at a time in column order, so that sums do not depend on blocks.
+here are sums over features: a cell has coordinates on the axis of its feature, a number or a point
+that stands for a value. Coordinates are looked up by code, once per block of people; a compiled
+kernel adds up the features one at a time in column order, so that sums do not depend on blocks.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from .tables.schema import OWN, EncodedRows, Schema
 
 Missing: TypeAlias = Literal["level", "ignore"]
 Variant: TypeAlias = Literal["N1", "N2", "N3"]
-# Places in one feature: of its codes, shape (n_codes, n_dims), and of people, (n_people, n_dims).
-Places: TypeAlias = tuple[FloatArray, FloatArray]
+# In one feature: of its codes, shape (n_codes, n_dims), and of people, (n_people, n_dims).
+Coordinates: TypeAlias = tuple[FloatArray, FloatArray]
 # The decision has two values.
 N_CLASSES = 2
 # A standard deviation of a number that is not constant.
@@ -60,7 +60,7 @@ RESERVED = (
 
 
 class FeatureDistance(BaseEstimator):
-    """A distance that is a sum over features: a base for your own, and that of mcce's.
+    """A distance that is a sum over features: the base class of mcce's distances and of yours.
 
     A missing cell is a level of its own, 1 away from any other cell, or a reason to leave out its
     feature.
@@ -149,30 +149,30 @@ class FeatureDistance(BaseEstimator):
         Returns
         -------
         DistanceAxes
-            Places for the kernels. Features that are not requested have none.
+            Coordinates for the kernels. Features that are not requested have none.
         """
         n_mutable = len(candidates.comparison.codes)
         none = [None] * n_mutable
-        places: list[FloatArray | None] = list(none)
-        own_places: list[FloatArray | None] = list(none)
+        coordinates: list[FloatArray | None] = list(none)
+        own_coordinates: list[FloatArray | None] = list(none)
         for feature in range(n_mutable) if features is None else features:
-            found = self.places(candidates, feature)
+            found = self.coordinates(candidates, feature)
             if found is None and self.missing == "ignore":
                 found = _marks(candidates, feature)
             if found is not None:
-                places[feature], own_places[feature] = found
+                coordinates[feature], own_coordinates[feature] = found
         how = self._summation()
         return DistanceAxes(
-            places=places,
-            own_places=own_places,
+            coordinates=coordinates,
+            own_coordinates=own_coordinates,
             spreads=self._spreads(candidates.rows.schema),
             weights=self._weights(n_mutable),
             n_present=_n_present(candidates, counted=how.mean and how.ignores_missing),
             how=how,
         )
 
-    def places(self, candidates: Candidates, feature: int) -> Places | None:
-        """Where the cells of one feature are; a subclass may say otherwise.
+    def coordinates(self, candidates: Candidates, feature: int) -> Coordinates | None:
+        """Coordinates of the cells of one feature; a subclass may give others.
 
         Parameters
         ----------
@@ -184,8 +184,8 @@ class FeatureDistance(BaseEstimator):
         Returns
         -------
         tuple of arrays or None
-            Places of the codes, shape (n_codes, n_dims), and of the people, (n_people, n_dims);
-            NaN for missing. None where cells are only the same or different.
+            Those of the codes, shape (n_codes, n_dims), and of the people, (n_people, n_dims); NaN
+            for missing. None where cells are only the same or different.
         """
         numbers = candidates.comparison.numbers[feature]
         if numbers is None:
@@ -412,7 +412,7 @@ class HVDM(FeatureDistance):
         known = [part if size else None for part, size in zip(parts, sizes, strict=True)]
         return self._keep(features, spreads, known)
 
-    def places(self, candidates: Candidates, feature: int) -> Places | None:
+    def coordinates(self, candidates: Candidates, feature: int) -> Coordinates | None:
         """Levels at the shares of decisions that they have, numbers where they are.
 
         Parameters
@@ -429,7 +429,7 @@ class HVDM(FeatureDistance):
         """
         table = self._tables[feature]
         if table is None:
-            return super().places(candidates, feature)
+            return super().coordinates(candidates, feature)
         rows, people, values = candidates.rows, candidates.people, candidates.tables[feature]
         position = int(rows.schema.mutable[feature])
         exact = rows.exact[position, people]
@@ -438,9 +438,9 @@ class HVDM(FeatureDistance):
             own[unseen[_own_missing(rows, position, people[unseen])]] = np.nan
         if values is rows.tables[feature]:
             return table, own
-        places = table[rows.schema.features[position].encode(values)[0]]
-        places[is_missing(values)] = np.nan
-        return places, own
+        coordinates = table[rows.schema.features[position].encode(values)[0]]
+        coordinates[is_missing(values)] = np.nan
+        return coordinates, own
 
     def _keep(
         self, features: list[Feature], spreads: FloatArray, shares: list[FloatArray | None]
@@ -557,7 +557,7 @@ def _own_missing(rows: EncodedRows, position: int, people: IntArray) -> BoolArra
     return is_missing(rows.own(position, people))
 
 
-def _marks(candidates: Candidates, feature: int) -> Places:
+def _marks(candidates: Candidates, feature: int) -> Coordinates:
     """Numbers that only tell which cells are missing: NaN, and otherwise 0."""
     rows = candidates.rows
     position = int(rows.schema.mutable[feature])

@@ -283,7 +283,7 @@ def shorten(value: object, limit: int = 80) -> str:
     try:
         text = _describe(value, limit, depth=4)
     except Exception:
-        # A repr may fail, or be too deep; the message that quotes it must not.
+        # A repr may fail or be too deep; the message must still be made.
         text = f"a {type(value).__qualname__}"
     if len(text) <= limit:
         return text

@@ -468,7 +468,7 @@ class MCCE(BaseEstimator):
         """
         fitted = self._check_fitted()
         rows = fitted.schema.encode(X)
-        found = plausibility_model(fitted).assess(rows.descent, rows.all_numbers)
+        found = plausibility_model(fitted).assess(rows.tree_codes, rows.all_numbers)
         table = pd.DataFrame({"plausibility": found.p_value}, index=rows.labels)
         native: FrameT = rows.adapter.table_to_native(table)
         return native

@@ -31,7 +31,7 @@ from .runtime.progress import Clock
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
 
-# What only searches beyond the paper's learn is imported where they learn it.
+# Imported where they are used: the paper's search learns none of these.
 if TYPE_CHECKING:
     from .plausibility.model import PlausibilityModel
     from .plausibility.surrogate import Surrogate
@@ -59,7 +59,7 @@ class Fitted:
 
 
 def plausibility_model(fitted: Fitted) -> PlausibilityModel:
-    """What accepted rows look like, if fit has learned it."""
+    """The model of accepted rows; raises if fit did not learn one."""
     if fitted.plausibility is None:
         raise NotFittedError(
             "fit did not learn what accepted rows look like: its search is the paper's, or no "
@@ -84,7 +84,7 @@ class Needs:
 
     @property
     def measures_plausibility(self) -> bool:
-        """Whether ``fit`` learns what accepted rows look like, at least to measure answers."""
+        """Whether ``fit`` learns a plausibility model, at least to measure answers."""
         return self.plausibility or self.relations
 
 

@@ -26,8 +26,8 @@ from .kernels import (
     Comparison,
     Guide,
     IntArray,
+    apply_limits,
     first_of_each,
-    hold,
     person_keys,
 )
 from .model import require
@@ -41,7 +41,7 @@ from .tables.schema import EncodedRows
 # which the people of a group share.
 BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
-# With each further round of draws, those that back off need this many more rows.
+# Draws that back off need this many more rows in each further round.
 ROWS_PER_ROUND = 10
 # Why a generator must be able to keep own values.
 GUIDANCE_NEEDED = "The search keeps people's own values with a probability above 0"
@@ -144,7 +144,7 @@ def _sample(
 ) -> Draws:
     """Draws for one person of each group, within that one's limits."""
     rows, understood = factual_limits.rows, generator.capabilities
-    given = rows.descent[:, people]
+    given = rows.tree_codes[:, people]
     keys = person_keys(seed, given[rows.schema.immutable].T)
     features = features_of(generator, rows)
     limits = factual_limits.limits(people, features)
@@ -166,11 +166,11 @@ def _sample(
         return sampled
     if sampled.tables is not None:
         limits = factual_limits.limits(people, _features(rows, sampled.tables)) or limits
-    return replace(sampled, codes=hold(limits, sampled.codes, rows.schema.mutable))
+    return replace(sampled, codes=apply_limits(limits, sampled.codes, rows.schema.mutable))
 
 
 def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
-    """The features as a fitted generator draws them: with its own tables if it has such."""
+    """The features as a fitted generator draws them, with its own tables if it has any."""
     if not generator.capabilities.own_values:
         return rows.schema.features
     inventing = require(generator, "own_values", "The generator draws values of its own")
@@ -191,7 +191,7 @@ def _guide(
         feature = features[position]
         if feature is not rows.schema.features[position]:
             exact[position] = feature.encode(rows.own(position, people))[0]
-            # Between the values of a table there are others that could have been drawn as well.
+            # Values between those of a table could have been drawn as well.
             stays[position] = np.where(stays[position] == -1, -1, ANY_LEAF)
     # One column more than features: the decision, which is never drawn.
     own, kept = (np.pad(codes, ((0, 1), (0, 0)), constant_values=-1) for codes in (exact, stays))

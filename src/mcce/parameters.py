@@ -166,7 +166,7 @@ def check_count(name: str, value: Any, *, least: int = 1) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    """A copy of a value, so that later changes of the original do not show."""
+    """A copy of a value, unaffected by later changes of the original."""
     if isinstance(value, np.ndarray):
         return tuple(value) if value.ndim else value.item()
     if isinstance(value, (list, pd.Index, pd.Series)):

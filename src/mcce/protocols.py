@@ -27,9 +27,9 @@ from .kernels import (
     Person,
     Summation,
     WordArray,
+    bernoulli,
     differences,
     draw_keys,
-    happens,
     person_keys,
     pick,
     uniforms,
@@ -56,15 +56,19 @@ __all__ = [
     "Capabilities",
     "Codes",
     "Distance",
+    "DrawLimits",
     "DrawRequest",
     "Draws",
     "EncodedRows",
+    "Enumerated",
     "Explainer",
     "Feature",
     "FloatArray",
     "Generator",
+    "Guide",
     "IntArray",
     "Kind",
+    "Person",
     "Progress",
     "ScoredRows",
     "Summation",
@@ -141,7 +145,7 @@ class DrawRequest:
     Parameters
     ----------
     given : (n_features, n_groups)
-        Descent codes, of which only those of the immutable features may be used.
+        Tree codes, of which only those of the immutable features may be used.
     keys : (n_groups,)
         The random key of each group.
     draws : (n_draws,)
@@ -279,7 +283,7 @@ class DrawRequest:
             own = self.guide.own[position][self.group]
             stays = self.guide.stays[position][self.group] != -1
             word = position + len(self.given) + 1
-            kept |= stays & happens(self.row_keys, word, self.guide.often)
+            kept |= stays & bernoulli(self.row_keys, word, self.guide.often)
         return own.astype(np.int32), kept
 
 

@@ -191,7 +191,7 @@ def test_threads_share_the_limits_of_a_server():
 
 
 def test_a_cluster_that_stays_without_workers_is_an_error(here, monkeypatch, capsys):
-    monkeypatch.setattr("mcce.execution.dask.PATIENCE", 0.2)
+    monkeypatch.setattr("mcce.execution.dask.MAX_IDLE_SECONDS", 0.2)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster),

@@ -14,8 +14,8 @@ def candidates(explainer: MCCE, person: pd.DataFrame) -> pd.DataFrame:
     """All K draws for one person, duplicates included, as rows."""
     schema = explainer.schema_
     rows = schema.encode(person)
-    keys = person_keys(explainer.seed_, rows.descent[schema.immutable].T)
-    request = DrawRequest(rows.descent, keys, np.arange(explainer.n_samples))
+    keys = person_keys(explainer.seed_, rows.tree_codes[schema.immutable].T)
+    request = DrawRequest(rows.tree_codes, keys, np.arange(explainer.n_samples))
     sampled = explainer.generator_.sample(request)
     drawn = pd.concat([person] * explainer.n_samples, ignore_index=True)
     for position, codes in zip(schema.mutable, sampled.codes[:, 0], strict=True):

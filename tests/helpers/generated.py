@@ -76,7 +76,7 @@ def check_batches(explainer):
 
 def draw(generator, frame, n_draws, **more):
     """Values drawn for people, one array (n_people, n_draws) per mutable feature."""
-    given = generator.schema_.encode(frame).descent
+    given = generator.schema_.encode(frame).tree_codes
     keys = np.random.default_rng(3).integers(1, 2**62, len(frame)).astype(np.uint64)
     sample = generator.sample(DrawRequest(given, keys, np.arange(n_draws), **more))
     schema = generator.schema_

@@ -234,7 +234,7 @@ def test_a_product_and_a_level_are_learned():
 
     model = BoostedTrees().fit(BinnedColumns.of(rows), total, row_numbers=np.arange(2000))
 
-    missed = total[2000:] - model.predict(rows.descent)[2000:]
+    missed = total[2000:] - model.predict(rows.tree_codes)[2000:]
     assert 1 - (missed**2).mean() / total[2000:].var() > 0.99
 
 
@@ -254,15 +254,15 @@ def test_the_order_of_training_rows_changes_no_bit_and_other_rows_and_inputs_are
     of_part = BoostedTrees(n_trees=5).fit(part, total[some])
     of_two = BoostedTrees(n_trees=5).fit(table, total, inputs=inputs)
 
-    predicted = model.predict(rows.descent)
-    assert np.array_equal(predicted[mixed], mixed_model.predict(mixed_rows.descent))
+    predicted = model.predict(rows.tree_codes)
+    assert np.array_equal(predicted[mixed], mixed_model.predict(mixed_rows.tree_codes))
     screened = [screen(table, total, np.arange(4), most=2)]
     screened += [screen(mixed_table, total[mixed], np.arange(4), most=2)]
     assert np.array_equal(*screened)
-    assert np.array_equal(of_some.predict(rows.descent), of_part.predict(rows.descent))
-    changed = rows.descent.copy()
+    assert np.array_equal(of_some.predict(rows.tree_codes), of_part.predict(rows.tree_codes))
+    changed = rows.tree_codes.copy()
     changed[[1, 3]] = -1
-    assert np.array_equal(of_two.predict(changed), of_two.predict(rows.descent))
+    assert np.array_equal(of_two.predict(changed), of_two.predict(rows.tree_codes))
 
 
 def test_levels_are_ordered_by_their_mean_response():
@@ -272,7 +272,7 @@ def test_levels_are_ordered_by_their_mean_response():
 
     model = BoostedTrees(n_trees=1, max_leaves=2, shrinkage=1).fit(BinnedColumns.of(rows), response)
 
-    assert model.predict(rows.descent[:, :4]) == pytest.approx([5.0, 0.5, 5.0, 0.5])
+    assert model.predict(rows.tree_codes[:, :4]) == pytest.approx([5.0, 0.5, 5.0, 0.5])
 
 
 def test_rare_and_unseen_levels_are_predicted_alike():
@@ -284,7 +284,7 @@ def test_rare_and_unseen_levels_are_predicted_alike():
     )
 
     unseen = rows.schema.encode(pd.DataFrame({"level": ["z"]}))
-    assert model.predict(unseen.descent)[0] == model.predict(rows.descent)[-1]
+    assert model.predict(unseen.tree_codes)[0] == model.predict(rows.tree_codes)[-1]
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -310,11 +310,11 @@ def test_odd_responses_are_predicted_or_refused():
     rows = Schema.learn_rows(bills(200)[0])
     table = BinnedColumns.of(rows)
 
-    constant = BoostedTrees().fit(table, np.full(200, 7.25)).predict(rows.descent)
+    constant = BoostedTrees().fit(table, np.full(200, 7.25)).predict(rows.tree_codes)
     extreme = BoostedTrees(n_trees=50).fit(table, np.repeat([-1e308, 1e308], 100))
 
     assert (constant == 7.25).all()
-    assert np.isfinite(extreme.predict(rows.descent)).all()
+    assert np.isfinite(extreme.predict(rows.tree_codes)).all()
     with pytest.raises(ValueError, match="finite"):
         BoostedTrees().fit(table, np.full(200, np.nan))
 

@@ -133,7 +133,7 @@ def test_the_cut_is_the_best_of_all_divisions(kind):
     )
     if kind == "number":
         subsets = [tuple(range(k)) for k in sizes]
-    asked = np.vstack([rows.descent, np.ones((1, 90), dtype=np.int32)])
+    asked = np.vstack([rows.tree_codes, np.ones((1, 90), dtype=np.int32)])
     leaf = descend(chain.trees_, 0, asked, chain.n_levels_ > 0)
     taken = np.unique(codes[leaf == chain.trees_.left[0]])
     assert statistic(taken) == pytest.approx(max(map(statistic, subsets)))
@@ -146,7 +146,7 @@ def test_the_cut_of_very_many_levels_is_no_worse_than_one_level_against_the_rest
 
     chain, rows = grow(levels(codes), levels(classes), min_samples_leaf=7)
 
-    asked = np.vstack([rows.descent, np.ones((1, 600), dtype=np.int32)])
+    asked = np.vstack([rows.tree_codes, np.ones((1, 600), dtype=np.int32)])
     leaf = descend(chain.trees_, 0, asked, chain.n_levels_ > 0)
     ours, single = (
         chi2_contingency(pd.crosstab(side, classes), correction=False).statistic

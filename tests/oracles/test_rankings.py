@@ -27,18 +27,18 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @st.composite
 def comparisons(draw):
-    """A comparison, places on the axes of a distance, and which rows are allowed."""
+    """A comparison, coordinates on the axes of a distance, and which rows are allowed."""
     chance = np.random.default_rng(draw(SEEDS))
     m, n_groups, n_draws, n_people = (draw(st.integers(1, most)) for most in (5, 3, 40, 6))
     numbers, own_numbers = [], np.full((m, n_people), np.nan)
-    places, own_places, spreads = [], [], []
+    coordinates, own_coordinates, spreads = [], [], []
     for feature in range(m):
         spreads.append(draw(st.sampled_from([0.0, 0.5, 3.0])))
         kind = draw(st.sampled_from(["level", "number", "number with gaps", "point"]))
         if kind == "level":
             numbers.append(None)
-            places.append(None)
-            own_places.append(None)
+            coordinates.append(None)
+            own_coordinates.append(None)
             continue
         table = np.sort(chance.normal(size=N_CODES))
         if kind == "number with gaps":
@@ -47,12 +47,12 @@ def comparisons(draw):
         numbers.append(table)
         own_numbers[feature] = own
         if kind == "point":
-            places.append(chance.normal(size=(N_CODES, 2)))
-            own_places.append(chance.normal(size=(n_people, 2)))
+            coordinates.append(chance.normal(size=(N_CODES, 2)))
+            own_coordinates.append(chance.normal(size=(n_people, 2)))
         else:
             scale = float(spreads[-1] > 0)
-            places.append(scale * table[:, None])
-            own_places.append(scale * own[:, None])
+            coordinates.append(scale * table[:, None])
+            own_coordinates.append(scale * own[:, None])
     comparison = Comparison(
         codes=chance.integers(0, N_CODES, (m, n_groups, n_draws), np.int32),
         numbers=numbers,
@@ -63,8 +63,8 @@ def comparisons(draw):
         n_features=m + draw(st.integers(0, 3)),
     )
     axes = DistanceAxes(
-        places,
-        own_places,
+        coordinates,
+        own_coordinates,
         np.array(spreads),
         chance.choice([0.0, 1.0, 1.3], m),
         chance.integers(0, m + 2, n_people).astype(float),
@@ -200,11 +200,11 @@ def test_what_does_not_go_together_is_refused():
 
     native.measure(comparison, axes)
     for change, message in [
-        ({"places": [None]}, "only one side"),
-        ({"places": [np.zeros((2, 2))]}, "one or two"),
+        ({"coordinates": [None]}, "only one side"),
+        ({"coordinates": [np.zeros((2, 2))]}, "one or two"),
         ({"spreads": np.ones(2)}, "differ in size"),
-        ({"n_present": np.ones(3), "own_places": [np.zeros((3, 1))]}, "other rows"),
-        ({"places": [np.zeros((0, 1))]}, "no place"),
+        ({"n_present": np.ones(3), "own_coordinates": [np.zeros((3, 1))]}, "other rows"),
+        ({"coordinates": [np.zeros((0, 1))]}, "no place"),
     ]:
         with pytest.raises(ValueError, match=message):
             native.measure(comparison, replace(axes, **change))

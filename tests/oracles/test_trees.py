@@ -278,7 +278,7 @@ def test_leaves_on_german_credit_are_as_pure_as_scikit_learn_s():
     decision = np.asarray(german.target == "good")
     rows = Schema.learn_rows(german.features, immutable=german.immutable)
     chain = TreeChain(decisions=(False, True)).fit(rows, decision)
-    codes = np.vstack([rows.descent, decision[None].astype(np.int32)])
+    codes = np.vstack([rows.tree_codes, decision[None].astype(np.int32)])
     given = [*rows.schema.immutable, len(rows.schema.features)]
 
     ratios = []

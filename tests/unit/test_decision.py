@@ -394,7 +394,7 @@ def test_training_rows_are_scored_in_blocks_as_if_at_once(monkeypatch):
     frame = pd.DataFrame({"x": np.arange(50.0), "z": np.arange(50.0) % 7})
     model = logistic().fit(frame, np.where(frame["x"] > 24, "yes", "no"))
     whole = MCCE(model, "yes", random_state=0).fit(frame)
-    monkeypatch.setattr("mcce.predictors.decision.MAX_CALL_ROWS", 16)
+    monkeypatch.setattr("mcce.predictors.decision.FIT_ROWS_PER_CALL", 16)
     seen = []
 
     def scores(rows):

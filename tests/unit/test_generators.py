@@ -80,7 +80,7 @@ def test_both_decisions_can_be_sampled_if_both_were_grown(bank):
     decision = (bank["salary"] > 60_000).to_numpy()
     chain, rows = chain_of(bank, decision, ["age"])
     both, _ = chain_of(bank, decision, ["age"], decisions=(False, True))
-    plain = DrawRequest(rows.descent, np.arange(len(bank), dtype=np.uint64), np.arange(100))
+    plain = DrawRequest(rows.tree_codes, np.arange(len(bank), dtype=np.uint64), np.arange(100))
     wanted = replace(plain, decision=decision)
 
     drawn, usual = both.sample(wanted).codes, both.sample(plain).codes
@@ -186,7 +186,7 @@ def test_a_forest_of_one_tree_of_all_rows_and_features_is_cart(german):
         ).fit(rows, decision, seed=7)
 
         assert same_trees(one, cart)
-        request = DrawRequest(rows.descent[:, :20], keys, np.arange(50))
+        request = DrawRequest(rows.tree_codes[:, :20], keys, np.arange(50))
         drawn = [chain.sample(request).codes for chain in (one, cart)]
         assert np.array_equal(*drawn)
         assert np.array_equal(one.log_likelihood(rows), cart.log_likelihood(rows))

@@ -287,7 +287,7 @@ def test_trees_learn_what_depends_on_what():
     generator.fit(rows, np.ones(4000, dtype=bool))
 
     keys = np.arange(20, dtype=np.uint64)
-    drawn = generator.sample(DrawRequest(rows.descent[:, :20], keys, np.arange(50)))
+    drawn = generator.sample(DrawRequest(rows.tree_codes[:, :20], keys, np.arange(50)))
 
     values = rows.schema.features[1].table.to_numpy()[drawn.codes[0]]
     assert (values > 50)[group[:20] == 1].mean() > 0.95
@@ -299,7 +299,7 @@ def test_both_decisions_can_be_drawn_for_the_same_budget():
     decision = frame["debt"].to_numpy() == 0
     fitted, rows = fit(frame, decision, decisions=(False, True), depth=0, epsilon=20.0)
     one, _ = fit(frame, decision, depth=0, epsilon=20.0)
-    accepted = DrawRequest(rows.descent[:, :1], np.zeros(1, np.uint64), np.arange(500))
+    accepted = DrawRequest(rows.tree_codes[:, :1], np.zeros(1, np.uint64), np.arange(500))
     declined = replace(accepted, decision=np.zeros(1, dtype=bool))
     row = list(rows.schema.mutable).index(rows.schema.names.index("debt"))
 

@@ -44,7 +44,7 @@ def learn(values, dtype=None, kind=None) -> Schema:
 def codes(schema: Schema, values, dtype=None) -> tuple[list[int], list[int]]:
     """Codes of cells, and those by which they descend in trees."""
     rows = schema.encode(pd.DataFrame({"column": pd.Series(values, dtype=dtype)}))
-    return rows.exact[0].tolist(), rows.descent[0].tolist()
+    return rows.exact[0].tolist(), rows.tree_codes[0].tolist()
 
 
 # The larger of two values, a missing one and the smaller, by dtype.
@@ -104,9 +104,9 @@ def test_a_column_of_nothing_but_missing_has_one_code():
 def test_equal_numbers_share_a_code_and_codes_have_their_order(cells):
     schema = learn(cells)
 
-    exact, descent = codes(schema, cells)
+    exact, tree_codes = codes(schema, cells)
 
-    assert exact == descent == np.unique(cells, return_inverse=True)[1].tolist()
+    assert exact == tree_codes == np.unique(cells, return_inverse=True)[1].tolist()
     assert (schema.features[0].table.to_numpy()[exact] == cells).all()
 
 
@@ -133,7 +133,7 @@ def test_ordered_levels_keep_their_order_and_others_are_sorted():
 
 
 @pytest.mark.parametrize(
-    ("trained", "given", "descent"),
+    ("trained", "given", "tree_codes"),
     [
         ([10, 20, 40], [-99, 14, 15, 16, 30, 31, 99], [0, 0, 0, 1, 1, 2, 2]),
         ([1, 2], [1.4, 1.5, 1.6], [0, 0, 1]),
@@ -146,8 +146,8 @@ def test_ordered_levels_keep_their_order_and_others_are_sorted():
     ],
     ids=["whole", "fraction", "integers", "floats", "dates", "missing", "levels", "gaps"],
 )
-def test_an_unseen_value_takes_the_nearest_code_or_one_past_the_levels(trained, given, descent):
-    assert codes(learn(trained), given) == ([-1] * len(given), descent)
+def test_an_unseen_value_takes_the_nearest_code_or_one_past_the_levels(trained, given, tree_codes):
+    assert codes(learn(trained), given) == ([-1] * len(given), tree_codes)
 
 
 def test_the_spread_is_the_range_in_the_unit_of_the_column():
@@ -373,12 +373,14 @@ def test_a_person_with_an_unseen_immutable_value_is_flagged():
 
 
 @pytest.mark.parametrize(
-    ("trained", "given", "exact", "descent"),
+    ("trained", "given", "exact", "tree_codes"),
     [
         ([1.0, np.nan, 3.0], [np.nan, 2.0, 3.0], [2, -1, 1], [2, 0, 1]),
         (["a", None], ["z", None], [-1, 1], [2, 1]),
     ],
     ids=["number", "level"],
 )
-def test_a_known_missing_value_keeps_its_code_beside_an_unseen_one(trained, given, exact, descent):
-    assert codes(learn(trained), given) == (exact, descent)
+def test_a_known_missing_value_keeps_its_code_beside_an_unseen_one(
+    trained, given, exact, tree_codes
+):
+    assert codes(learn(trained), given) == (exact, tree_codes)

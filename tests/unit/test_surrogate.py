@@ -48,7 +48,7 @@ def asking(explainer):
 def believed(explainer, frame):
     """Whether the surrogate takes rows for accepted."""
     surrogate = explainer.surrogate_
-    predicted = surrogate.predict(explainer.schema_.encode(frame).descent)
+    predicted = surrogate.predict(explainer.schema_.encode(frame).tree_codes)
     return surrogate.margin(explainer.decision_, predicted) >= 0
 
 
@@ -142,7 +142,7 @@ def test_the_order_of_the_rows_does_not_matter_and_of_very_many_some_are_enough(
     one = fitted(predictor, train)
     other = fitted(predictor, train.sample(frac=1, random_state=3))
 
-    codes = one.schema_.encode(train.head(50)).descent
+    codes = one.schema_.encode(train.head(50)).tree_codes
     assert np.array_equal(one.surrogate_.predict(codes), other.surrogate_.predict(codes))
     assert repr(one.surrogate_) == repr(other.surrogate_)
     assert (one.surrogate_.r2, one.surrogate_.error) == (

@@ -91,7 +91,7 @@ class Space:
         for axis, (at, level) in enumerate(zip(self.feature, self.level, strict=True)):
             if level >= 0:
                 last = rows.schema.features[at].n_codes - 1
-                points[:, axis] = np.minimum(rows.descent[at], last) == level
+                points[:, axis] = np.minimum(rows.tree_codes[at], last) == level
             else:
                 _check_complete(rows, at)
                 points[:, axis] = (rows.all_numbers[at] - self.least[axis]) / self.spread[axis]

@@ -292,7 +292,7 @@ def draw_one_each(
     """A drawn row for each of these, in their order, with its immutable values."""
     number = np.arange(len(rows), dtype=np.int32)
     # Rows with equal immutable values would share their draws; the row number separates them.
-    keys = person_keys(seed, np.vstack([rows.descent[rows.schema.immutable], number]).T)
+    keys = person_keys(seed, np.vstack([rows.tree_codes[rows.schema.immutable], number]).T)
     return draw_rows(fitted, rows, keys, 1, decision)
 
 
@@ -304,7 +304,7 @@ def draw_rows(
     decision: BoolArray | None = None,
 ) -> pd.DataFrame:
     """So many draws of a generator for each of these rows, row after row."""
-    request = DrawRequest(rows.descent, keys, np.arange(n_samples), decision=decision)
+    request = DrawRequest(rows.tree_codes, keys, np.arange(n_samples), decision=decision)
     drawn = fitted.sample(request)
     tables = rows.tables
     if drawn.tables is not None:

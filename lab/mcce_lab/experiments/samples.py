@@ -146,7 +146,7 @@ def share_of_valid_draws(
     ).fit(rows, case.decide(case.train), n_jobs=1)
     group = case.factuals.groupby(case.immutable, observed=True, sort=False).ngroup()
     people = rows.schema.encode(case.factuals[~group.duplicated()])
-    keys = person_keys(seed, np.ascontiguousarray(people.descent[rows.schema.immutable].T))
+    keys = person_keys(seed, np.ascontiguousarray(people.tree_codes[rows.schema.immutable].T))
     drawn = draw_rows(chain, people, keys, n_samples)
     valid = case.decide(drawn)
     owner = np.repeat(np.arange(len(people)), n_samples)

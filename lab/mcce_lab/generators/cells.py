@@ -90,7 +90,7 @@ class ColumnCells:
 
 def learn_cells(rows: EncodedRows, n_bins: int) -> list[ColumnCells]:
     """The cells of every column."""
-    features = zip(rows.schema.features, rows.descent, strict=True)
+    features = zip(rows.schema.features, rows.tree_codes, strict=True)
     return [_column_cells(feature, codes, n_bins) for feature, codes in features]
 
 
@@ -355,7 +355,7 @@ class ColumnModes:
 def learn_modes(rows: EncodedRows, seed: int) -> list[ColumnModes]:
     """The modes of every column."""
     features = enumerate(rows.schema.features)
-    return [_column_modes(f, rows.descent[at].astype(np.int64), seed + at) for at, f in features]
+    return [_column_modes(f, rows.tree_codes[at].astype(np.int64), seed + at) for at, f in features]
 
 
 def pack_modes(columns: list[ColumnModes]) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ class GaussianCopula(BaseEstimator):
         """
         self._check()
         margins = learn_margins(rows, decision)
-        codes = [*rows.descent, decision.astype(np.int32)]
+        codes = [*rows.tree_codes, decision.astype(np.int32)]
         return self._keep(rows.schema, margins, latent_correlations(margins, codes))
 
     def to_arrays(self) -> dict[str, Any]:
@@ -190,14 +190,14 @@ class GaussianCopula(BaseEstimator):
         (n_rows,)
             Log-probabilities; minus infinity for levels that training never held.
         """
-        codes = np.vstack([rows.descent, np.full((1, len(rows)), decision, dtype=np.int32)])
+        codes = np.vstack([rows.tree_codes, np.full((1, len(rows)), decision, dtype=np.int32)])
         total = np.empty(len(rows))
         at_once = max(1, CHUNK // N_POINTS)
         for start in range(0, len(rows), at_once):
             some = slice(start, start + at_once)
             total[some] = self._log_likelihood(codes[:, some])
         n_codes = np.array([f.n_codes for f in self.schema_.features])
-        unseen = (rows.descent >= n_codes[:, None])[self.schema_.mutable].any(axis=0)
+        unseen = (rows.tree_codes >= n_codes[:, None])[self.schema_.mutable].any(axis=0)
         return np.where(unseen, -np.inf, total)
 
     def _check(self) -> None:

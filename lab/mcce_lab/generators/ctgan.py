@@ -143,7 +143,7 @@ class CTGAN(DrawsCells, BaseEstimator):
         import_torch("CTGAN", self.device)
         schema, modes = rows.schema, learn_modes(rows, seed % 2**32)
         layout = self._layout(schema, modes)
-        context = self._context(layout, schema, np.vstack([rows.descent, decision]))
+        context = self._context(layout, schema, np.vstack([rows.tree_codes, decision]))
         made = [self._units(modes[at], rows, at, seed) for at in schema.mutable.tolist()]
         training = GanTraining(
             self.n_epochs, self.batch_size, self.pack, self.learning_rate, self.device
@@ -222,7 +222,7 @@ class CTGAN(DrawsCells, BaseEstimator):
         """The inputs of the networks for a feature of the training rows, modes drawn at random."""
         u = np.random.default_rng([seed, position]).random(len(rows))
         numbers = rows.schema.features[position].numbers
-        mode, place = column.encode(rows.descent[position].astype(np.int64), numbers, u)
+        mode, place = column.encode(rows.tree_codes[position].astype(np.int64), numbers, u)
         return one_hot(mode, place, column)
 
     def _keep(

@@ -153,8 +153,8 @@ class MADE(DrawsCells, BaseEstimator):
         order = stumps.fit(rows, decision).visit_order_
         cells = learn_cells(rows, self.n_bins)
         layout = self._layout(rows.schema, cells, order)
-        inputs = self._inputs(cells, np.vstack([rows.descent, decision]), rows.schema)
-        known = np.vstack([inputs, *(cells[at].cell_of[rows.descent[at]][None] for at in order)])
+        inputs = self._inputs(cells, np.vstack([rows.tree_codes, decision]), rows.schema)
+        known = np.vstack([inputs, *(cells[at].cell_of[rows.tree_codes[at]][None] for at in order)])
         training = Training(
             self.n_epochs, self.batch_size, self.learning_rate, self.dropout, self.device
         )
@@ -224,7 +224,7 @@ class MADE(DrawsCells, BaseEstimator):
         at_once = self._rows_at_once()
         for start in range(0, len(rows), at_once):
             some = slice(start, start + at_once)
-            codes = rows.descent[:, some]
+            codes = rows.tree_codes[:, some]
             inputs = np.vstack([codes, np.full((1, codes.shape[1]), decision)])
             steps = Autoregression(self.network_, self._inputs(self.cells_, inputs, self.schema_))
             for number, position in enumerate(self._order):

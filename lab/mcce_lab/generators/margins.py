@@ -95,10 +95,10 @@ def learn_margins(rows: EncodedRows, decision: BoolArray) -> list[Margin]:
     margins: list[Margin] = []
     features = rows.schema.features
     for position, feature in enumerate(features):
-        counts = np.bincount(rows.descent[position], minlength=feature.n_codes)
+        counts = np.bincount(rows.tree_codes[position], minlength=feature.n_codes)
         margins += _column_margins(position, feature, counts)
     margins.append(_cut(len(features), np.bincount(decision, minlength=2), np.arange(2)))
-    codes = [*rows.descent, decision.astype(np.int32)]
+    codes = [*rows.tree_codes, decision.astype(np.int32)]
     unordered = [
         at
         for at, margin in enumerate(margins)

@@ -135,7 +135,7 @@ def _columns(rows: EncodedRows, method: Method) -> list[Column]:
         if numbers is not None:
             columns.append(numbers)
         elif method == "association":
-            columns.append(rows.descent[position].astype(np.int64))
+            columns.append(rows.tree_codes[position].astype(np.int64))
         elif len(feature.known) <= 2:
             exact = rows.exact[position]
             columns.append(np.where(exact == 1, 1.0, np.where(exact == 0, 0.0, np.nan)))

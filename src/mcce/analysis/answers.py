@@ -30,8 +30,7 @@ from ..errors import McceWarning, ParameterError, SchemaError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..postprocess.filters import IsPlausible, RowFilter
-from ..postprocess.validation import ROWS_PER_CALL
-from ..predictors.decision import Decision
+from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..protocols import Distance
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
@@ -144,7 +143,7 @@ class AnswerVariants:
         return self._tables.codes_for(place, numbers)
 
     def make(self, answer: IntArray, codes: Codes) -> CandidateRows:
-        """Variants of counterfactuals, with what follows from their changes."""
+        """Variants of counterfactuals, with the consequences of their changes."""
         owner = self.answers.owner[answer]
         if self._consequences is not None:
             codes = self._consequences.complete(self._tables, owner, codes)
@@ -154,7 +153,7 @@ class AnswerVariants:
 def chunks(n_rows: IntArray) -> Iterator[slice]:
     """Consecutive counterfactuals whose rows fit into one call of the predictor.
 
-    Without any counterfactual, one chunk of none: tables need their columns all the same.
+    Without counterfactuals, one empty chunk: tables need their columns nevertheless.
     """
     chunk = (np.cumsum(n_rows) - n_rows) // ROWS_PER_CALL
     starts = np.flatnonzero(np.diff(chunk, prepend=-1)).tolist() or [0]
@@ -242,7 +241,7 @@ class Requirements:
         )
 
     def broken(self, rows: CandidateRows) -> dict[Hashable, BoolArray]:
-        """Which rows break what is required beside the decision, by name."""
+        """Which rows break each requirement other than the decision, by name."""
         if not rows.owner.size:
             return {}
         broken: dict[Hashable, BoolArray] = {
@@ -290,10 +289,10 @@ class Trials(AnswerVariants):
         self.obeys: BoolArray = requirements.obeys(originals)
         self.valid: BoolArray = requirements.score(originals)
 
-    def hold(
+    def try_variants(
         self, answer: IntArray, codes: Codes, *, score: bool = True
     ) -> tuple[BoolArray, BoolArray]:
-        """Which variants would do as well, and which the predictor had to score for that.
+        """Which variants are allowed, plausible and valid, and which of them were scored.
 
         Without ``score``, those that are allowed and plausible, and all of them.
         """

@@ -32,9 +32,9 @@ from .moves import Held, Moves, Test
 
 # Corners of a box that are tried: all, or at most these; and how often sides are halved at most.
 MAX_CORNERS, N_HALVINGS = 16, 6
-# Rows that are looked at before the predictor is called: for corners, and points inside.
+# Rows checked before the predictor is called: corners, and points inside.
 N_FREE_ROWS, N_FREE_POINTS = 128, 64
-# Confidence in the share of a box that holds.
+# Confidence of the bound on the share of a box that holds.
 CONFIDENCE = 0.95
 
 
@@ -56,17 +56,17 @@ def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_fea
     n_rows = per_feature * n_features[answer]
     search = _BoxSearch(moves, answer, reach[:, :, answer], seed)
 
-    def hold(answer: IntArray, steps: IntArray, *, score: bool = True) -> Held:
-        return trials.hold(answer, moves.codes(answer, steps), score=score)
+    def try_steps(answer: IntArray, steps: IntArray, *, score: bool = True) -> Held:
+        return trials.try_variants(answer, moves.codes(answer, steps), score=score)
 
-    allowed = partial(hold, score=False)
+    allowed = partial(try_steps, score=False)
     search.shorten(allowed, np.full(answer.size, N_FREE_ROWS))
     search.cut(allowed, np.full(answer.size, N_FREE_POINTS))
     search.forget()
     # At most half of the rows are for corners, and a quarter is for points that may cut.
-    search.shorten(hold, n_rows // 2)
-    search.cut(hold, n_rows // 4)
-    return search.label(hold, n_rows - search.n_counted)
+    search.shorten(try_steps, n_rows // 2)
+    search.cut(try_steps, n_rows // 4)
+    return search.finish(try_steps, n_rows - search.n_counted)
 
 
 class _BoxSearch:
@@ -78,7 +78,7 @@ class _BoxSearch:
     def __init__(self, moves: Moves, answer: IntArray, sides: IntArray, seed: int) -> None:
         self.sides = sides
         self._answer, self._positions = answer, moves.answers.rows.schema.mutable
-        self._keys = person_keys(seed, moves.answers.rows.descent[:, answer].T)
+        self._keys = person_keys(seed, moves.answers.rows.tree_codes[:, answer].T)
         self._n_drawn = MAX_CORNERS
         self.forget()
 
@@ -115,19 +115,19 @@ class _BoxSearch:
         failed = ~self._try(test, box, steps, cuts=True)
         self._cut_at(box[failed], steps[:, failed])
 
-    def label(self, test: Test, n_points: IntArray) -> Boxes:
+    def finish(self, test: Test, n_points: IntArray) -> Boxes:
         """The boxes, after more random points inside were tried."""
         self._try(test, *self._draw(n_points))
         inside = _are_inside(self.sides, self._box, self._steps)
         n_boxes = n_points.size
         n_inside = np.prod(1.0 + self.sides.sum(axis=0), axis=0)
-        # Of points that may cut those that failed are gone, so the others prove little.
+        # Points that failed in cut() are outside now, so those that held there prove little.
         fair = inside & ~self._cuts
         n_tried = np.bincount(self._box[fair], minlength=n_boxes)
         n_held = np.bincount(self._box[fair & self._held], minlength=n_boxes)
-        # All others but the counterfactual itself were tried and hold.
+        # Every point was tried and holds, the counterfactual itself apart.
         complete = np.bincount(self._box[inside & self._held], minlength=n_boxes) + 1 == n_inside
-        share = np.where(complete, 1.0, _sure_share(n_tried, n_held))
+        share = np.where(complete, 1.0, _lower_bound(n_tried, n_held))
         return Boxes(self._answer, self.sides, n_tried, n_held, share)
 
     def _draw(self, n_points: IntArray) -> tuple[IntArray, IntArray]:
@@ -219,8 +219,8 @@ def _are_inside(sides: IntArray, box: IntArray, steps: IntArray) -> BoolArray:
     return np.asarray(inside.all(axis=0))
 
 
-def _sure_share(n_tried: IntArray, n_held: IntArray) -> FloatArray:
-    """The share that holds with confidence, given some points (Clopper and Pearson's bound)."""
+def _lower_bound(n_tried: IntArray, n_held: IntArray) -> FloatArray:
+    """Lower bound on the share that holds, given some points (Clopper and Pearson)."""
     from scipy.special import betaincinv  # type: ignore[import-untyped]
 
     bound = betaincinv(np.maximum(n_held, 1), n_tried - n_held + 1, 1 - CONFIDENCE)

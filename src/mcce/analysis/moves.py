@@ -26,7 +26,7 @@ from ..tables.features import Feature
 from ..tables.schema import OWN
 from .answers import EncodedAnswers
 
-# One in four tests is kept for the ends.
+# One test in this many is for the ends of a range.
 FOR_ENDS = 4
 # Which tested rows hold, and which of the tests count.
 Held: TypeAlias = tuple[BoolArray, BoolArray]
@@ -36,7 +36,7 @@ Test: TypeAlias = Callable[[IntArray, IntArray], Held]
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Where steps from the numbers of counterfactuals lead; :meth:`of` finds it."""
+    """Steps between training values from the changed numbers of counterfactuals."""
 
     answers: EncodedAnswers
     movable: BoolArray
@@ -113,7 +113,7 @@ def find_reach(farthest: IntArray, n_tests: IntArray, test: Test) -> tuple[IntAr
 
 
 def _choose(gaps: FloatArray, n_left: IntArray) -> BoolArray:
-    """The side with the wider gap of each start; both if both have no end yet."""
+    """For each start, the side with the wider gap; both if neither has an end yet."""
     wider = np.stack([gaps[0] >= gaps[1], gaps[0] < gaps[1]])
     unknown = np.isinf(gaps)
     chosen = wider | (unknown & (n_left > 1))
@@ -149,7 +149,7 @@ class _Sides:
         return np.where(untested, self.farthest, middle), gaps
 
     def learn(self, sides: IntArray, steps: IntArray, held: BoolArray) -> None:
-        """Take in what tests of some sides gave."""
+        """Record the results of tests of some sides."""
         more = self.good.copy()
         more[sides[held]] = steps[held]
         self.held = np.sort(np.column_stack([self.held, more]), axis=1)

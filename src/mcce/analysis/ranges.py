@@ -27,14 +27,14 @@ from ..plausibility.model import PlausibilityModel
 from ..tables.schema import OWN
 from .answers import EncodedAnswers, Requirements, Trials, in_chunks, warn_of_refused
 from .boxes import MAX_CORNERS, N_FREE_POINTS, Boxes, find_boxes
-from .moves import Moves, find_reach
+from .moves import Held, Moves, find_reach
 
 # Rows that the predictor scores for each changed feature, one of them the counterfactual itself;
 # and how many of these are for the box, if there is one.
 ROWS_PER_FEATURE, ROWS_FOR_BOX = 20, 6
-# Values around a number that are looked at before the predictor is called.
+# Values around a number that are checked before the predictor is called.
 N_FREE = 64
-# Of a category with more levels than these, the most frequent ones are looked at.
+# For categories with more levels, only this many of the most frequent are tried.
 MAX_TRIED_LEVELS = 100
 
 
@@ -85,14 +85,14 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
     place, answer = np.nonzero(movable)
     farthest = moves.farthest[:, place, answer]
 
-    def hold(item: IntArray, step: IntArray, *, score: bool = True) -> tuple[BoolArray, BoolArray]:
+    def try_steps(item: IntArray, step: IntArray, *, score: bool = True) -> Held:
         steps = np.zeros((len(movable), item.size), dtype=np.int64)
         steps[place[item], np.arange(item.size)] = step
-        return trials.hold(answer[item], moves.codes(answer[item], steps), score=score)
+        return trials.try_variants(answer[item], moves.codes(answer[item], steps), score=score)
 
-    farthest, _ = find_reach(farthest, np.full(place.size, N_FREE), partial(hold, score=False))
+    farthest, _ = find_reach(farthest, np.full(place.size, N_FREE), partial(try_steps, score=False))
     boxed = movable.sum(axis=0)[answer] > 1
-    held, used = find_reach(farthest, ROWS_PER_FEATURE - 1 - ROWS_FOR_BOX * boxed, hold)
+    held, used = find_reach(farthest, ROWS_PER_FEATURE - 1 - ROWS_FOR_BOX * boxed, try_steps)
     reach, n_tried = np.zeros((2, *movable.shape), np.int64), np.zeros(movable.shape, np.int64)
     reach[:, place, answer], n_tried[place, answer] = held, used
     return reach, n_tried
@@ -101,7 +101,7 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
 def _find_levels(
     answers: EncodedAnswers, trials: Trials, counts: Sequence[IntArray | Codes] | None
 ) -> OtherLevels:
-    """The other levels of changed categories that would do, the most frequent first."""
+    """The other levels that changed categories could have, the most frequent first."""
     schema = answers.rows.schema
     listed = [np.zeros((3, 0), dtype=np.int64)]
     for place, position in enumerate(schema.mutable):
@@ -118,10 +118,10 @@ def _find_levels(
     codes = answers.codes[:, answer]
     own = answers.factuals.exact[schema.mutable[place], answers.owner[answer]]
     codes[place, np.arange(place.size)] = np.where(level == own, OWN, len(answers) + level)
-    kept = np.flatnonzero(trials.hold(answer, codes, score=False)[0])
+    kept = np.flatnonzero(trials.try_variants(answer, codes, score=False)[0])
     kept = kept[times_seen_before((place * len(answers) + answer)[kept]) < ROWS_PER_FEATURE - 1]
     place, answer, level = place[kept], answer[kept], level[kept]
-    held, scored = trials.hold(answer, codes[:, kept])
+    held, scored = trials.try_variants(answer, codes[:, kept])
     n_tried = np.zeros(answers.acted.shape, dtype=np.int64)
     np.add.at(n_tried, (place[scored], answer[scored]), 1)
     return OtherLevels(place[held], answer[held], level[held], n_tried)
@@ -129,7 +129,7 @@ def _find_levels(
 
 @dataclass(frozen=True, eq=False)
 class OtherLevels:
-    """Other levels of changed categories that would do."""
+    """Other levels that changed categories could have."""
 
     place: IntArray
     answer: IntArray
@@ -246,7 +246,7 @@ def _count_training(
 def _box_columns(
     ranges: FoundRanges, place: int, at: IntArray, counts: pd.DataFrame
 ) -> dict[str, Any]:
-    """What the table says of boxes."""
+    """The columns of the table that describe boxes."""
     boxes, moves = ranges.boxes, ranges.moves
     boxed = moves.movable[place, at] & np.isin(at, boxes.answer)
     sides = np.zeros((2, at.size), dtype=np.int64)

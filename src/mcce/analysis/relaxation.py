@@ -19,7 +19,7 @@ from sklearn.base import clone
 from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
-from ..postprocess.validation import RememberedScores
+from ..postprocess.validation import RowScores
 from ..runtime.progress import ProgressBar
 from ..search.plan import SearchRequest, Settings, search
 from ..search.remedies import lift_each
@@ -46,7 +46,7 @@ class Refit:
         return [at for at in immutable if known is None or names[at] in known]
 
     def __call__(self, position: int) -> Fitted:
-        """What it learns if the column at this position is mutable, by the same seed."""
+        """What fit learns with the column at this position mutable and the same seed."""
         schema = self.fitted.schema
         immutable = [schema.names[at] for at in schema.immutable.tolist() if at != position]
         free: dict[str, Any] = {"mutable": None, "random_state": self.fitted.seed}
@@ -67,8 +67,8 @@ def relaxations(
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
     declined = np.flatnonzero(~scored.valid)
-    # No time limit: a search that was stopped would blame what is not in the way. Most of these
-    # searches find nothing, and draw as often as they may.
+    # No time limit: a stopped search would blame things that are not in the way. Most of these
+    # searches find nothing, so they draw all at once.
     request = SearchRequest(
         fitted,
         settings,
@@ -76,9 +76,9 @@ def relaxations(
         factuals,
         declined,
         callback=lambda progress: None,
-        gradual=False,
+        answers_only=True,
         scored=scored,
-        remembered=RememberedScores(fitted.schema.mutable.size, settings.memory),
+        row_scores=RowScores(fitted.schema.mutable.size, settings.memory),
     )
     people = np.array(sorted(search(request).reasons), np.int64)
     request = replace(request, people=people)
@@ -89,7 +89,7 @@ def relaxations(
         lifted = replace(request, settings=relaxed, constraints=relaxation.constraints)
         if relaxed.search.margin != settings.search.margin:
             # With another margin, other rows are valid.
-            lifted = replace(lifted, remembered=None)
+            lifted = replace(lifted, row_scores=None)
         tried.append((relaxation.name, relaxation.kind, partial(search, lifted)))
     tried.sort(key=lambda one: one[1] == "bound")
     if refit is not None:
@@ -106,7 +106,7 @@ def _free(request: SearchRequest, X: Any, refit: Refit, position: int) -> Search
     freer = refit(position)
     bound = Constraints.bind(request.constraints.listed, freer.schema)
     rows = freer.schema.encode(X)
-    freed = replace(request, fitted=freer, constraints=bound, factuals=rows, remembered=None)
+    freed = replace(request, fitted=freer, constraints=bound, factuals=rows, row_scores=None)
     outcome = search(freed)
     place = int(np.searchsorted(freer.schema.mutable, position))
     changes_it = outcome.answers.rows.codes[place] != OWN
@@ -128,24 +128,24 @@ def _table(
         bar.show(n_done)
     bar.close()
     table = pd.concat(parts[1:] or parts, ignore_index=True)
-    order = table.sort_values(["place", "answered", "sparsity"], ascending=[True, False, True])
+    order = table.sort_values(["position", "answered", "sparsity"], ascending=[True, False, True])
     return order[COLUMNS].reset_index(drop=True)
 
 
 def _rows(factuals: EncodedRows, people: IntArray, outcome: SearchOutcome) -> pd.DataFrame:
     """Whether each person has an answer now, and what the best one costs."""
     best = outcome.answers.take(outcome.answers.rank == 1)
-    place = np.searchsorted(people, best.owner)
+    row = np.searchsorted(people, best.owner)
     answered = np.zeros(people.size, dtype=bool)
     sparsity, gower = np.full((2, people.size), np.nan)
-    answered[place], sparsity[place], gower[place] = True, best.sparsity, best.gower
+    answered[row], sparsity[row], gower[row] = True, best.sparsity, best.gower
     labels = factuals.labels.take(people)
     return pd.DataFrame(
         {
             "factual": pd.Series(
                 list(labels), dtype=labels.dtype if labels.nlevels == 1 else object
             ),
-            "place": people,
+            "position": people,
             "answered": answered,
             "sparsity": pd.array(sparsity, dtype="Int64"),
             "gower": gower,

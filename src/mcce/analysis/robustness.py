@@ -103,7 +103,7 @@ def _moves(settings: RobustnessSettings, answers: EncodedAnswers) -> tuple[IntAr
     answer, number = numbered(n_tried)
     too_many = n_all > settings.n_perturbations
     at_random = too_many[answer]
-    keys = person_keys(settings.seed, answers.rows.descent[:, too_many].T)
+    keys = person_keys(settings.seed, answers.rows.tree_codes[:, too_many].T)
     keys = draw_keys(keys, np.arange(settings.n_perturbations)).ravel()
 
     codes = answers.codes[:, answer]

@@ -47,7 +47,7 @@ from .inputs import (
 from .predictors import predictor_checksum, split_limits
 from .terminal import notify
 
-LIBRARIES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
+SERVICE_PACKAGES = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
 LOCAL = {"127.0.0.1", "::1", "localhost"}
 # A worker is started with the name of a function alone, and reads the rest from here.
 ARGUMENTS, METRICS = "MCCE_SERVE_ARGUMENTS", "PROMETHEUS_MULTIPROC_DIR"
@@ -81,7 +81,7 @@ def run(arguments: ServeArguments) -> None:
         raise ParameterError(
             "mcce serve needs either a file of mcce fit and --predictor, or --demo."
         )
-    lacking = [name for name in LIBRARIES if find_spec(name) is None]
+    lacking = [name for name in SERVICE_PACKAGES if find_spec(name) is None]
     if lacking:
         raise missing_extra(lacking[0], "serve", "The service")
     import uvicorn

@@ -63,7 +63,7 @@ class FactualLimits:
                 feature, cells = rows.schema.features[position], rows.own(int(position), unseen)
                 codes[position, unseen] = np.where(
                     (feature.kind == "numeric") & ~is_missing(cells),
-                    rows.descent[position, unseen],
+                    rows.tree_codes[position, unseen],
                     ANY_LEAF,
                 )
         return codes
@@ -158,10 +158,10 @@ class FactualLimits:
     def _kept_code(self, position: int, feature: Feature, factuals: IntArray) -> Codes:
         """The code that keeps the own value if it is drawn, -1 for none."""
         cells = self.rows.own(position, factuals)
-        exact, descent = feature.encode(cells)
+        exact, tree_codes = feature.encode(cells)
         if position not in self._nearest:
             return exact
-        return np.where((exact < 0) & ~is_missing(cells), descent, exact)
+        return np.where((exact < 0) & ~is_missing(cells), tree_codes, exact)
 
     def _near(self, position: int, feature: Feature, factuals: IntArray) -> Codes:
         """First and last codes that count as the own value: less than a step away, or nearest."""

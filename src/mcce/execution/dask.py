@@ -44,7 +44,7 @@ SETTINGS = {
     "distributed.worker.profile.enabled": False,
 }
 # How long to wait, in seconds, while the cluster has no worker; and for the next result.
-PATIENCE, PAUSE = 600.0, 0.05
+MAX_IDLE_SECONDS, PAUSE = 600.0, 0.05
 
 
 def explain(
@@ -181,16 +181,16 @@ def _completed(client: Any, futures: list[Any]) -> Iterator[Any]:
             continue
         time.sleep(PAUSE)
         now = time.monotonic()
-        if now - looked < PATIENCE / 100:
+        if now - looked < MAX_IDLE_SECONDS / 100:
             continue
         looked = now
         if client.nthreads():
             seen = now
-        elif now - seen > PATIENCE:
+        elif now - seen > MAX_IDLE_SECONDS:
             raise WorkerError(
-                f"The Dask cluster has had no worker for {PATIENCE:.0f} seconds: they died or were "
-                "stopped, and it started no new ones. Look at their logs, start workers, and run "
-                "again."
+                f"The Dask cluster has had no worker for {MAX_IDLE_SECONDS:.0f} seconds: they died "
+                "or were stopped, and it started no new ones. Look at their logs, start workers, "
+                "and run again."
             )
 
 

@@ -76,7 +76,7 @@ PERMANENT = (
     WorkerError,
 )
 # If the predictor failed on so many partitions and none is done, the run stops.
-PATIENCE = 10
+MAX_FAILED = 10
 # Explainers that a process keeps open although no thread uses them, for runs side by side.
 MAX_IDLE_EXPLAINERS = 2
 _opening = threading.Lock()
@@ -92,7 +92,7 @@ EXECUTORS = {
     "spark": ("spark", "SparkExecutor"),
 }
 ENGINES = tuple(EXECUTORS)
-LIBRARIES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
+ENGINE_PACKAGES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
 
 
 @dataclass(frozen=True)
@@ -364,10 +364,10 @@ def explain_partitions(
             yield outcome
             n_done += failure is None
             n_systemic += failure is not None and failure.is_systemic
-            if failure is not None and attempt == n_done == 0 and n_systemic == PATIENCE:
+            if failure is not None and attempt == n_done == 0 and n_systemic == MAX_FAILED:
                 raise failure.kind(
-                    f"The first {PATIENCE} partitions failed, and none is complete, so the run was "
-                    f"stopped. The last of them said: {failure.reason}"
+                    f"The first {MAX_FAILED} partitions failed, and none is complete, so the run "
+                    f"was stopped. The last of them said: {failure.reason}"
                 )
         if not again:
             return
@@ -503,8 +503,8 @@ def find_executor(engine: str, workers: int | None = None) -> Executor:
     if engine not in ENGINES:
         raise ParameterError(f"The engine must be one of {ENGINES!r}, got {shorten(engine)}.")
     check_workers(workers)
-    if engine in LIBRARIES:
-        require_engine(engine, LIBRARIES[engine])
+    if engine in ENGINE_PACKAGES:
+        require_engine(engine, ENGINE_PACKAGES[engine])
     module, name = EXECUTORS[engine]
     executor: Executor = getattr(import_module(f".{module}", __package__), name)(workers)
     return executor

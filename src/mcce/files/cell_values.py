@@ -216,7 +216,7 @@ def make_reader(name: Any, dtype: Any, table: pd.Series[Any], *, textual: bool) 
 
 
 def _read_distinct(reader: ColumnReader, distinct: Sequence[Any], codes: IntArray) -> ColumnValues:
-    """Values of cells by their places among distinct ones, which are in order of appearance."""
+    """Values of cells by their index among distinct ones, which are in order of appearance."""
     try:
         values = reader.values(list(distinct))
     except CellError as error:

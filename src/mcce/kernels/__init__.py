@@ -5,7 +5,7 @@ what NumPy does well enough. Other packages import from here only. Arrays in, ar
 no strings, no other part of mcce.
 """
 
-from ._random import DRAWS_VERSION, absorb, draw_keys, happens, person_keys, pick, uniforms
+from ._random import DRAWS_VERSION, absorb, bernoulli, draw_keys, person_keys, pick, uniforms
 from .cancellation import (
     Cancellation,
     CancelledError,
@@ -38,9 +38,9 @@ from .native import (
 from .rows import (
     MISSING,
     Total,
+    apply_limits,
     differences,
     gower_gap,
-    hold,
     rows_as_bytes,
     scaled_gap,
     sort_rows,
@@ -80,7 +80,6 @@ from .trees import (
     grow_with,
     join,
     leaf_frequency,
-    pack_set,
     split_after,
     times_seen_before,
 )
@@ -125,6 +124,8 @@ __all__ = [
     "Trees",
     "WordArray",
     "absorb",
+    "apply_limits",
+    "bernoulli",
     "boost",
     "build_neighbours",
     "cancellable",
@@ -140,15 +141,12 @@ __all__ = [
     "gower_gap",
     "grow_tree",
     "grow_with",
-    "happens",
-    "hold",
     "inner_cancellation",
     "join",
     "leaf_frequency",
     "measure",
     "nearest_distances",
     "nonconformity",
-    "pack_set",
     "person_keys",
     "pick",
     "predict_units",

@@ -1,6 +1,6 @@
 """Every random number of step 2, counted rather than streamed.
 
-A draw is a function of (seed, immutable descent codes, draw number, feature position) and of
+A draw is a function of (seed, immutable tree codes, draw number, feature position) and of
 nothing else, so an answer cannot depend on who else is in the batch, on the order of people, on
 blocks or threads. The mixer is the finaliser of SplitMix64 (Steele, Lea and Flood
 2014): a bijection of 64-bit words, so different inputs of one step never meet.
@@ -48,7 +48,7 @@ def person_keys(seed: int, immutable_codes: Codes) -> WordArray:
     seed
         The seed.
     immutable_codes : (n_groups, n_immutable)
-        Descent codes of the immutable features of each group.
+        Tree codes of the immutable features of each group.
 
     Returns
     -------
@@ -120,8 +120,8 @@ def pick(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
     return ((high * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
 
 
-def happens(row_keys: WordArray, position: int, often: int) -> BoolArray:
-    """For each row, whether something happens that does so ``often`` times in 2**32."""
+def bernoulli(row_keys: WordArray, position: int, often: int) -> BoolArray:
+    """For each row, True with probability ``often`` / 2**32."""
     return absorb(row_keys, position) >> np.uint64(32) < np.uint64(often)
 
 

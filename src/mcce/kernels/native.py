@@ -341,12 +341,12 @@ def measure(comparison: Comparison, axes: DistanceAxes) -> FloatArray:
 
 
 def _bind_axes(axes: DistanceAxes) -> _native.Measure:
-    places, own_places = (
+    coordinates, own_coordinates = (
         [None if table is None else np.ascontiguousarray(table) for table in side]
-        for side in (axes.places, axes.own_places)
+        for side in (axes.coordinates, axes.own_coordinates)
     )
     arrays = axes.spreads, axes.weights, axes.n_present
-    return _native.Measure(places, own_places, *arrays, *_parts(axes.how))
+    return _native.Measure(coordinates, own_coordinates, *arrays, *_parts(axes.how))
 
 
 def _bind_limits(limits: DrawLimits | None) -> _native.Limits | None:

@@ -108,23 +108,23 @@ class Total:
     def add(
         self,
         differs: BoolArray,
-        places: FloatArray | None,
+        coordinates: FloatArray | None,
         own: FloatArray | None,
         spread: float,
         weight: float,
     ) -> None:
         """Add one feature."""
         self.changed |= differs
-        if places is None or own is None:
+        if coordinates is None or own is None:
             self.sum += np.where(differs, weight, 0.0)
             return
         with np.errstate(over="ignore"):
-            part = self._part(np.abs(places - own), spread)
+            part = self._part(np.abs(coordinates - own), spread)
             absent = np.isnan(part)
             part = weight * np.where(absent, 0.0 if self.how.ignores_missing else 1.0, part)
         self.sum += np.where(differs, part, 0.0)
         if self.how.ignores_missing:
-            self.lost += differs & np.isnan(places[..., 0]) & ~np.isnan(own[..., 0])
+            self.lost += differs & np.isnan(coordinates[..., 0]) & ~np.isnan(own[..., 0])
 
     def distance(self, n_present: FloatArray) -> FloatArray:
         """The distances; ``n_present`` is as in :class:`DistanceAxes`."""
@@ -148,7 +148,7 @@ class Total:
         return gap * gap if self.how.squared else gap
 
 
-def hold(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
+def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
     """Codes of a generator without limits, replaced by the own ones where they are not allowed."""
     held = codes.copy()
     for row, column in enumerate(columns):

@@ -123,10 +123,22 @@ class BoostedNodes:
 
 @dataclass(frozen=True, slots=True)
 class DrawLimits:
-    """What the draws of each group are restricted to.
+    """The values that the draws of each group are restricted to.
 
     The own value is kept where a node holds no allowed code, and where the code drawn is near the
     own one. So a column without runs never changes.
+
+    Parameters
+    ----------
+    own : (n_features, n_groups)
+        Codes of the groups' own values.
+    first, last : (n_features, n_groups)
+        The allowed codes are those of ``runs[first:last]``; any code is allowed where ``first`` is
+        negative.
+    runs : (n_runs, 2)
+        First and last code of each run of allowed codes.
+    near : (n_features, n_groups, 2)
+        First and last of the codes that are too near to the own value to count as a change.
     """
 
     own: Codes
@@ -138,7 +150,18 @@ class DrawLimits:
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """Own values that draws prefer to keep."""
+    """Own values that draws prefer to keep.
+
+    Parameters
+    ----------
+    own : (n_features, n_groups)
+        Codes of the groups' own values.
+    stays : (n_features, n_groups)
+        The code that a leaf must hold for the own value to stay; -1 if it never stays, -2 if it
+        stays in any leaf.
+    often
+        How often an own value that may stay is kept, in 2**32 draws.
+    """
 
     own: Codes
     stays: Codes
@@ -147,7 +170,19 @@ class Guide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:
-    """The person whose rows are listed."""
+    """The person for whom ``enumerate_rows`` lists rows.
+
+    Parameters
+    ----------
+    given, own, stays : (n_features,)
+        As ``given`` of a request, and ``own`` and ``stays`` of its guide.
+    limits
+        The values that the person may have; None for all.
+    costs
+        What a change to each code costs, the codes of all features one after the other.
+    offsets : (n_features,)
+        Where the codes of each feature begin in ``costs``.
+    """
 
     given: Codes
     own: Codes
@@ -159,7 +194,19 @@ class Person:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enumerated:
-    """Rows in order of total cost, then codes."""
+    """Rows that ``enumerate_rows`` lists, in order of total cost, then codes.
+
+    Parameters
+    ----------
+    codes : (n_mutable, n_rows)
+        The rows; own values are ``OWN``.
+    totals : (n_rows,)
+        What the changes of each row cost.
+    n_nodes
+        Leaves visited.
+    complete
+        Whether the visit ended before ``max_nodes``.
+    """
 
     codes: Codes
     totals: FloatArray
@@ -248,8 +295,8 @@ class DistanceAxes:
     cells differ.
     """
 
-    places: Sequence[FloatArray | None]
-    own_places: Sequence[FloatArray | None]
+    coordinates: Sequence[FloatArray | None]
+    own_coordinates: Sequence[FloatArray | None]
     spreads: FloatArray
     weights: FloatArray
     n_present: FloatArray
@@ -257,5 +304,8 @@ class DistanceAxes:
 
     def of(self, people: IntArray) -> DistanceAxes:
         """The axes of some of the people."""
-        own = [None if places is None else places[people] for places in self.own_places]
-        return replace(self, own_places=own, n_present=self.n_present[people])
+        own = [
+            None if coordinates is None else coordinates[people]
+            for coordinates in self.own_coordinates
+        ]
+        return replace(self, own_coordinates=own, n_present=self.n_present[people])

@@ -16,7 +16,7 @@ import pandas as pd
 from ..errors import ParameterError
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..parameters import check_real
-from ..postprocess.validation import ROWS_PER_CALL
+from ..predictors.decision import ROWS_PER_CALL
 from ..tables.columns import assemble
 from ..tables.dtypes import align_dtype
 from ..tables.schema import changed_cells, gower_gaps

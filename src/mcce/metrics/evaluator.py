@@ -21,12 +21,11 @@ from ..caching import cached_property
 from ..counterfactuals import ALREADY, Counterfactuals
 from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
-from ..postprocess.validation import ROWS_PER_CALL
-from ..predictors.decision import Decision
+from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..predictors.desired import decision_on
 from ..tables.columns import Kind, is_missing
 from ..tables.frames import read_frame
-from ..tables.schema import EncodedRows, Schema, check_same_order, own_numbers
+from ..tables.schema import EncodedRows, Schema, check_same_order, measured_numbers
 
 Among = Literal["all", "desired"]
 # A pandas or polars frame, a pyarrow table or a NumPy array; they share no static type.
@@ -287,7 +286,7 @@ def read_pairs(
 
 def scaled(rows: EncodedRows, position: int) -> FloatArray | None:
     """Values of a feature as shares of its training range, 0 at its lower end."""
-    feature, own = rows.schema.features[position], own_numbers(rows, position)
+    feature, own = rows.schema.features[position], measured_numbers(rows, position)
     if own is None or feature.numbers is None:
         return None
     return (own - float(np.nanmin(feature.numbers))) / feature.spread

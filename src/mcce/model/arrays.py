@@ -107,8 +107,8 @@ def _splits_on_known(trees: Trees, rules: ChainRules) -> bool:
     split_on = trees.feature[inner]
     if (split_on < 0).any() or (split_on > n_features).any():
         return False
-    place = known_from[rules.responses] - 1
-    return bool((known_from[split_on] <= place[_tree_of(trees)[inner]]).all())
+    n_known = known_from[rules.responses] - 1
+    return bool((known_from[split_on] <= n_known[_tree_of(trees)[inner]]).all())
 
 
 def _cuts_within(trees: Trees, rules: ChainRules) -> bool:

@@ -52,8 +52,8 @@ class Associations:
     @classmethod
     def of(cls, rows: EncodedRows) -> Associations:
         """The associations of the columns of training rows."""
-        schema, chosen = rows.schema, subsample(rows.descent)
-        groups = [_group(rows.descent[at, chosen], schema, at) for at in range(len(rows.descent))]
+        schema, chosen = rows.schema, subsample(rows.tree_codes)
+        groups = [_group(own[chosen], schema, at) for at, own in enumerate(rows.tree_codes)]
         return cls(_phi_squared(groups))
 
     def inputs(self, position: int, candidates: IntArray, most: int) -> IntArray:
@@ -172,7 +172,7 @@ def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
     numbers = [rows.numbers(position) for position in range(len(rows.schema.features))]
     columns: list[np.ndarray] = [
         codes.astype(np.int64) if own is None else own
-        for own, codes in zip(numbers, rows.descent, strict=True)
+        for own, codes in zip(numbers, rows.tree_codes, strict=True)
     ]
     visited = [columns[position] for position in rows.schema.immutable]
     if decision is not None:

@@ -53,7 +53,7 @@ from .leaves import LeafChain, ListedLeaves
 
 # Features that a node tries to split on, the most significant first.
 MAX_TRIED_FEATURES = 2
-# A table of two columns is laid out if it has at most so many cells per row of the node.
+# A table of two columns is stored densely if it has at most this many cells per row of the node.
 CELLS_PER_ROW = 8
 # Levels that are divided in every way.
 MAX_EXHAUSTIVE_LEVELS = 10
@@ -143,12 +143,12 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
         """
         _check_criterion(self.min_criterion)
         scored = _score(rows, decision)
-        # In this order, sums do not depend on the one in which the rows came.
+        # Sorted, so that sums do not depend on the order of the rows.
         in_order = sort_rows(scored.codes)
 
         def grow(task: GrowTask) -> list[Trees]:
             finder = _Splits(scored, task, float(self.min_criterion))
-            codes = rows.descent[task.position]
+            codes = rows.tree_codes[task.position]
             return [grow_with(finder.find, in_order, codes, task.growth)]
 
         order, trees = grow_chain(self, rows, decision, grow, n_jobs=n_jobs, verbose=verbose)
@@ -211,7 +211,7 @@ def _split_at(columns: SplitColumns, column: int, codes: IntArray, cut: Cut) -> 
 
 
 def _score(rows: EncodedRows, decision: BoolArray) -> Scored:
-    """The columns, and the decision after them, as tests see them."""
+    """The columns, and after them the decision, as scores for the tests."""
     features = rows.schema.features
     by_score = np.array([feature.ordered for feature in features] + [True])
     codes = with_decision(rows.exact, decision)
@@ -243,7 +243,7 @@ def _check_criterion(given: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Columns as the tests see them."""
+    """Columns as scores for the tests."""
 
     codes: Codes
     scores: FloatArray
@@ -253,7 +253,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """How much a column has to do with the response: statistic, degrees of freedom, log p-value."""
+    """Dependence of the response on a column: statistic, degrees of freedom, log p-value."""
 
     column: int
     statistic: float
@@ -387,7 +387,7 @@ class Target:
         return np.bincount(groups, weights=values, minlength=sizes.size) / sizes
 
     def statistics(self, order: IntArray, n_left: IntArray) -> FloatArray:
-        """Statistic of the division after each of some places in an order of the rows."""
+        """Statistic of the division after each of some ranks in an order of the rows."""
         n_rows = order.size
         left, right = n_left.astype(np.float64), (n_rows - n_left).astype(np.float64)
         if self.scores is not None:
@@ -399,7 +399,7 @@ class Target:
         return scale * (self._shares(order)[n_left - 1] - left * left / n_rows)
 
     def _shares(self, order: IntArray) -> FloatArray:
-        """Sum over classes of count^2 / total, of the rows up to each place in an order."""
+        """Sum over classes of count^2 / total, of the rows up to each rank in an order."""
         assert self.classes is not None
         classes = self.classes[order]
         # One more row of a class that was seen s times adds (2 s + 1) / total.
@@ -432,11 +432,11 @@ def _best_prefix(
     levels: Codes, groups: IntArray, in_order: IntArray, target: Target, least: int
 ) -> Cut | None:
     """The best cut of levels in an order."""
-    place = np.empty(levels.size, dtype=np.int64)
-    place[in_order] = np.arange(levels.size)
-    places = place[groups]
-    order = np.argsort(places, kind="stable")
-    ends = np.cumsum(np.bincount(places, minlength=levels.size))[:-1]
+    rank_of = np.empty(levels.size, dtype=np.int64)
+    rank_of[in_order] = np.arange(levels.size)
+    ranks = rank_of[groups]
+    order = np.argsort(ranks, kind="stable")
+    ends = np.cumsum(np.bincount(ranks, minlength=levels.size))[:-1]
     admissible = np.flatnonzero((ends >= least) & (ends <= groups.size - least))
     if not admissible.size:
         return None

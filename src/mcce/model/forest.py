@@ -148,7 +148,7 @@ class ForestChain(LeafChain, BaseEstimator):
 
         def grow(task: GrowTask) -> list[Trees]:
             response = tree_response(rows, task.position)
-            codes, inputs = rows.descent[task.position], task.inputs
+            codes, inputs = rows.tree_codes[task.position], task.inputs
             base = self._growth(task, isinstance(response, Classes))
             trees = []
             for tree, drawn in enumerate(samples):
@@ -166,7 +166,7 @@ class ForestChain(LeafChain, BaseEstimator):
         growth_of(self, len(rows.schema.features))
         if not self.bootstrap:
             return [None] * self.n_trees
-        # Drawn by place in this order, rows do not depend on the one in which they came.
+        # Drawn by rank in this order, rows do not depend on the one in which they came.
         in_order = sort_rows(with_decision(rows.exact, decision))
         return [_draw_rows(in_order, tree_key(seed, OF_ROWS, tree)) for tree in range(self.n_trees)]
 
@@ -195,8 +195,8 @@ class ForestChain(LeafChain, BaseEstimator):
 
 
 def _draw_rows(in_order: IntArray, key: int) -> IntArray:
-    """As many rows as there are, drawn with replacement by their place in an order, ascending."""
+    """As many rows as there are, drawn with replacement by their rank in an order, ascending."""
     n_rows = in_order.size
     words = draw_keys(np.array([key], dtype=np.uint64), np.arange(n_rows))[0]
-    places = pick(words, 0, np.full(n_rows, n_rows))
-    return np.repeat(np.arange(n_rows), np.bincount(in_order[places], minlength=n_rows))
+    ranks = pick(words, 0, np.full(n_rows, n_rows))
+    return np.repeat(np.arange(n_rows), np.bincount(in_order[ranks], minlength=n_rows))

@@ -43,13 +43,13 @@ MIN_COUNTS = {
     "n_trees": 1,
 }
 NO_LIMIT = ("max_depth", "max_inputs")
-# More would only take time; a file that names more is refused before memory is taken for them.
+# More would only take time; a file that names more is refused before memory is allocated.
 MAX_TREES = 10_000
 FLAGS = ("condition_on_decision", "bootstrap")
 AUTO = "auto"
-# No tree has as many rows or is as deep, and a kernel can hold it.
+# Larger than any number of rows and any depth, and fits into a kernel's integer.
 MAX_TREE_ROWS = 2**31 - 1
-# No code of a person is negative, so no key of a tree is one that a person's draws have.
+# Codes of people are not negative, so no tree shares a key with a person's draws.
 OF_A_TREE = -1
 
 
@@ -76,14 +76,14 @@ def grow_chain(
     schema = rows.schema
     growth = growth_of(chain, len(schema.features))
     order = visit_order(chain.visit_order, rows, decision if chain.condition_on_decision else None)
-    columns = split_columns(schema, [*rows.descent, decision.astype(np.int32)])
+    columns = split_columns(schema, [*rows.tree_codes, decision.astype(np.int32)])
     last = [len(schema.features)] * chain.condition_on_decision
     most = chain.max_inputs
     screen = None if most is None else Associations.of(rows)
 
-    def grow_feature(place: int) -> Sequence[Trees]:
-        position = int(order[place])
-        known = np.sort(np.concatenate([schema.immutable, order[:place]]))
+    def grow_feature(n_before: int) -> Sequence[Trees]:
+        position = int(order[n_before])
+        known = np.sort(np.concatenate([schema.immutable, order[:n_before]]))
         if screen is not None:
             known = screen.inputs(position, known, most)
         inputs = np.concatenate([known, last]).astype(np.int64)
@@ -91,7 +91,7 @@ def grow_chain(
 
     bar = ProgressBar(order.size, "model", verbose)
     grown: list[Sequence[Trees]] = []
-    # The last feature has the most inputs; begun first, it does not leave a thread alone.
+    # The last feature has the most inputs; started first, no thread works on it alone at the end.
     for trees in map_ordered(grow_feature, range(order.size)[::-1], n_jobs):
         grown.append(trees)
         bar.show(len(grown))
@@ -120,7 +120,7 @@ def tree_response(rows: EncodedRows, position: int) -> Numbers | Classes:
     feature = rows.schema.features[position]
     numbers = rows.numbers(position)
     if numbers is None:
-        return Classes(rows.descent[position].astype(np.int64), feature.n_codes)
+        return Classes(rows.tree_codes[position].astype(np.int64), feature.n_codes)
     missing = np.isnan(numbers)
     if missing.all():
         return Numbers(np.zeros(numbers.size, dtype=np.int64))
@@ -182,7 +182,7 @@ def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> 
 
 
 def is_auto(given: Any) -> bool:
-    """Whether a parameter is ``"auto"``; arrays, for one, cannot be compared with it."""
+    """Whether a parameter is ``"auto"``; arrays cannot be compared with a string."""
     return isinstance(given, str) and given == AUTO
 
 

@@ -24,7 +24,7 @@ DISTINCT, SPAN = 0.99, 2.0
 
 
 def is_identifier(feature: Feature, n_rows: int) -> bool:
-    """Whether almost every one of so many rows has a level of its own."""
+    """Whether almost every one of ``n_rows`` has a level of its own."""
     return not feature.ordered and n_rows >= MIN_ROWS and feature.n_codes > SHARE * n_rows
 
 

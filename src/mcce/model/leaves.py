@@ -159,20 +159,20 @@ class LeafChain:
             Log-probabilities; minus infinity where the chain could not have drawn the row.
         """
         self._check_grown_for(decision)
-        codes = with_decision(rows.descent, np.full(len(rows), decision))
+        codes = with_decision(rows.tree_codes, np.full(len(rows), decision))
         total = np.zeros(len(rows))
-        for place, position in enumerate(self.visit_order_):
-            likely = self._likelihood(place, codes, rows.exact[position])
+        for step, position in enumerate(self.visit_order_):
+            likely = self._likelihood(step, codes, rows.exact[position])
             with np.errstate(divide="ignore"):
                 total += np.log(likely)
         return total
 
-    def _likelihood(self, place: int, codes: Codes, values: Codes) -> FloatArray:
-        """Probability that the trees of the feature in a place of the order give these values."""
+    def _likelihood(self, step: int, codes: Codes, values: Codes) -> FloatArray:
+        """Probability that the trees of the feature drawn in a step give these values."""
         trees, n_trees = self.trees_, self._n_trees
         hits, sizes = np.zeros((2, n_trees, values.size), dtype=np.int64)
         for tree in range(n_trees):
-            leaf = descend(trees, place * n_trees + tree, codes, self.n_levels_ > 0)
+            leaf = descend(trees, step * n_trees + tree, codes, self.n_levels_ > 0)
             hits[tree], sizes[tree] = leaf_frequency(trees, leaf, values)
         if self._pooled:
             hits, sizes = hits.sum(axis=0, keepdims=True), sizes.sum(axis=0, keepdims=True)

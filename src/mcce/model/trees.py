@@ -118,7 +118,7 @@ class TreeChain(ListedLeaves, LeafChain, BaseEstimator):
             key = tree_key(seed, task.position)
             growth = replace(task.growth, max_features=n_checked, key=key)
             response = tree_response(rows, task.position)
-            codes = rows.descent[task.position]
+            codes = rows.tree_codes[task.position]
             return [grow_tree(task.columns, task.inputs, response, codes, growth)]
 
         order, trees = grow_chain(self, rows, decision, grow, n_jobs=n_jobs, verbose=verbose)

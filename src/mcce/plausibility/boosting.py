@@ -5,7 +5,7 @@ Beyond the paper. Bin the columns once per table, then fit any number of models 
     table = BinnedColumns.of(rows)  # rows: EncodedRows of training
     inputs = screen(table, response, candidates, row_numbers=some)  # at most 16 useful columns
     model = BoostedTrees().fit(table, response, inputs=inputs, row_numbers=some)
-    model.predict(other.descent)  # (n_rows,), in units of the response
+    model.predict(other.tree_codes)  # (n_rows,), in units of the response
 
 Bins: the codes of a number or an ordered category are cut into bins of about equally many rows; a
 code of many rows has a bin of its own, and so has missing, after all others. Frequent levels
@@ -92,7 +92,7 @@ class BinnedColumns:
         """The bins of encoded training rows."""
         features = rows.schema.features
         return cls.learn(
-            rows.descent,
+            rows.tree_codes,
             np.array([feature.n_codes for feature in features], dtype=np.int64),
             np.array([feature.ordered for feature in features], dtype=bool),
             np.array([feature.has_missing for feature in features], dtype=bool),

@@ -100,18 +100,18 @@ class Conditionals:
         self.models_ = tuple(map_ordered(fit_one, varying(numbers), n_jobs))
         return self
 
-    def nonconformity(self, descent: Codes, numbers: FloatArray) -> FloatArray:
+    def nonconformity(self, tree_codes: Codes, numbers: FloatArray) -> FloatArray:
         """Nonconformities of rows, two for each model: of the number, and of its absence.
 
         Error over expected error, 0 for a missing cell; and how unexpected it is whether the cell
         is missing. Of shape (2 * n_models, n_rows).
         """
-        everybody = [np.arange(descent.shape[1])] * len(self.models_)
-        found = self.some(everybody, descent, numbers)
-        return np.reshape(found, (2 * len(self.models_), descent.shape[1]))
+        everybody = [np.arange(tree_codes.shape[1])] * len(self.models_)
+        found = self.some(everybody, tree_codes, numbers)
+        return np.reshape(found, (2 * len(self.models_), tree_codes.shape[1]))
 
     def some(
-        self, row_numbers: Sequence[IntArray], descent: Codes, numbers: FloatArray
+        self, row_numbers: Sequence[IntArray], tree_codes: Codes, numbers: FloatArray
     ) -> list[FloatArray]:
         """The entries of :meth:`nonconformity` at the given rows of each model.
 
@@ -120,11 +120,11 @@ class Conditionals:
         found = [np.zeros(some.size) for some in row_numbers for _ in range(2)]
         known = [at for at, one in enumerate(self.models_) if one.mean and row_numbers[at].size]
         models, some = [self.models_[at] for at in known], [row_numbers[at] for at in known]
-        for at, errors in zip(known, _errors(models, some, descent, numbers), strict=True):
+        for at, errors in zip(known, _errors(models, some, tree_codes, numbers), strict=True):
             found[2 * at] = errors
         for at, one in enumerate(self.models_):
             if one.missing and row_numbers[at].size:
-                share = predict_some([one.missing], descent, [row_numbers[at]])
+                share = predict_some([one.missing], tree_codes, [row_numbers[at]])
                 there = np.isfinite(numbers[one.position, row_numbers[at]])
                 found[2 * at + 1] = np.where(there, share, 1 - share)
         return found
@@ -141,7 +141,7 @@ class Conditionals:
 
 
 def _errors(
-    models: list[Conditional], row_numbers: list[IntArray], descent: Codes, numbers: FloatArray
+    models: list[Conditional], row_numbers: list[IntArray], tree_codes: Codes, numbers: FloatArray
 ) -> list[FloatArray]:
     """Errors over expected errors at the given rows of each model, 0 for missing cells."""
     if not models:
@@ -150,8 +150,8 @@ def _errors(
     pairs = zip(models, row_numbers, strict=True)
     own = np.concatenate([numbers[one.position, some] for one, some in pairs])
     centre, least = (np.repeat([getattr(m, k) for m in models], sizes) for k in ("centre", "least"))
-    mean = predict_some([one.mean for one in models if one.mean], descent, row_numbers)
-    expected = predict_some([one.error for one in models if one.error], descent, row_numbers)
+    mean = predict_some([one.mean for one in models if one.mean], tree_codes, row_numbers)
+    expected = predict_some([one.error for one in models if one.error], tree_codes, row_numbers)
     errors = np.abs(_scale(own, centre) - mean) / np.maximum(expected, least)
     return np.split(np.where(np.isfinite(own), errors, 0.0), np.cumsum(sizes)[:-1])
 

@@ -65,8 +65,8 @@ class PlausibilityModel:
         self.support_: Support = Support().fit(rows, seen, everybody, order, n_jobs, screen)
         # Relations between numbers are the same for everybody, and more rows show them better.
         self.conditionals_: Conditionals = Conditionals().fit(rows.take(everybody), n_jobs, screen)
-        nonconformity = self._nonconformity(held_out.descent, held_out.all_numbers)
-        rare = self.has_rare(held_out.descent)
+        nonconformity = self._nonconformity(held_out.tree_codes, held_out.all_numbers)
+        rare = self.has_rare(held_out.tree_codes)
         self.calibration_: Calibration = Calibration.fit(nonconformity, rare)
         return self
 
@@ -92,10 +92,10 @@ class PlausibilityModel:
         self.rare_: dict[int, BoolArray] = _rare_levels(rows)
         return self
 
-    def assess(self, descent: Codes, numbers: FloatArray) -> Plausibility:
+    def assess(self, tree_codes: Codes, numbers: FloatArray) -> Plausibility:
         """How plausible rows are."""
-        nonconformity = self._nonconformity(descent, numbers)
-        return self.calibration_(nonconformity, self.has_rare(descent))
+        nonconformity = self._nonconformity(tree_codes, numbers)
+        return self.calibration_(nonconformity, self.has_rare(tree_codes))
 
     def measures(self, selected: CandidateRows) -> dict[str, np.ndarray]:
         """How plausible rows are, by name of the measure.
@@ -109,23 +109,23 @@ class PlausibilityModel:
         cells = selected.owner, selected.codes
         points = lookup.points(*cells)
         return {
-            "plausibility": self.assess(lookup.descent(*cells), lookup.numbers(*cells)).p_value,
+            "plausibility": self.assess(lookup.tree_codes(*cells), lookup.numbers(*cells)).p_value,
             "knn_distance_quantile": self.knn_distance_.quantile(self.knn_distance_(points)[0]),
             "no_reference_group": ~np.isin(
                 _immutables(selected.rows, selected.owner), self.reference_groups_
             ),
         }
 
-    def _nonconformity(self, descent: Codes, numbers: FloatArray) -> FloatArray:
+    def _nonconformity(self, tree_codes: Codes, numbers: FloatArray) -> FloatArray:
         """Nonconformity of the levels, then of each number, shape (n_parts, n_rows)."""
-        of_levels = self.support_.nonconformity(descent)
-        return np.concatenate([of_levels, self.conditionals_.nonconformity(descent, numbers)])
+        of_levels = self.support_.nonconformity(tree_codes)
+        return np.concatenate([of_levels, self.conditionals_.nonconformity(tree_codes, numbers)])
 
-    def has_rare(self, descent: Codes) -> BoolArray:
+    def has_rare(self, tree_codes: Codes) -> BoolArray:
         """Whether rows have a rare level."""
-        found = np.zeros(descent.shape[1], dtype=bool)
+        found = np.zeros(tree_codes.shape[1], dtype=bool)
         for position, rare in self.rare_.items():
-            found |= rare[descent[position]]
+            found |= rare[tree_codes[position]]
         return found
 
 
@@ -180,14 +180,14 @@ class ChangedRows:
         self._lock = threading.Lock()
 
     def assess(
-        self, owner: IntArray, changed: BoolArray, descent: Codes, numbers: FloatArray
+        self, owner: IntArray, changed: BoolArray, tree_codes: Codes, numbers: FloatArray
     ) -> Plausibility:
         """How plausible rows are."""
         model, inverse = self.model, self._inverse_of_own(owner)
         affected = self._affected(changed)
         row_numbers = [np.flatnonzero(some) for some in affected]
-        of_levels, tails = model.support_.nonconformity(descent), model.calibration_.parts
-        found = model.conditionals_.some(row_numbers, descent, numbers)
+        of_levels, tails = model.support_.nonconformity(tree_codes), model.calibration_.parts
+        found = model.conditionals_.some(row_numbers, tree_codes, numbers)
         for part, (tail, values) in enumerate(zip(tails[len(of_levels) :], found, strict=True)):
             if values.size:
                 new = tail.inverse(values) if values.any() else 1.0
@@ -195,7 +195,7 @@ class ChangedRows:
         largest = inverse.max(axis=0, initial=1.0)
         for tail, values in zip(tails, of_levels, strict=False):
             largest = np.maximum(largest, tail.inverse(values))
-        return model.calibration_.compare(largest, model.has_rare(descent))
+        return model.calibration_.compare(largest, model.has_rare(tree_codes))
 
     def _affected(self, changed: BoolArray) -> BoolArray:
         """Which models look at a changed cell of each row, shape (n_models, n_rows)."""
@@ -216,7 +216,7 @@ class ChangedRows:
         if new.size:
             model, rows = self.model, self.people
             found = model.conditionals_.nonconformity(
-                rows.descent[:, new], rows.all_numbers[:, new]
+                rows.tree_codes[:, new], rows.all_numbers[:, new]
             )
             n_before = len(model.calibration_.parts) - len(found)
             full = np.concatenate([np.zeros((n_before, new.size)), found])

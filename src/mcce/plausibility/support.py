@@ -63,15 +63,15 @@ class Support:
         ]
         return self
 
-    def nonconformity(self, descent: Codes) -> FloatArray:
-        """The largest nonconformity of the mutable levels of rows, given all descent codes.
+    def nonconformity(self, tree_codes: Codes) -> FloatArray:
+        """The largest nonconformity of the mutable levels of rows, given all tree codes.
 
         Of shape (1, n_rows), or (0, n_rows) without mutable levels.
         """
         if not self.chains_:
-            return np.empty((0, descent.shape[1]))
-        size = np.max([chain.nonconformity(descent) for chain in self.chains_], axis=0)
-        expected = size * self.chains_[-1].share(descent)
+            return np.empty((0, tree_codes.shape[1]))
+        size = np.max([chain.nonconformity(tree_codes) for chain in self.chains_], axis=0)
+        expected = size * self.chains_[-1].share(tree_codes)
         return np.where(expected < CHANCE, 0.0, expected).max(axis=0, keepdims=True)
 
 
@@ -110,7 +110,7 @@ class LevelChain:
     ) -> LevelChain:
         """A tree for each response, given the immutable features and those before it in order."""
         schema = rows.schema
-        columns = split_columns(schema, rows.descent)
+        columns = split_columns(schema, rows.tree_codes)
         growth = Growth(min_samples_leaf=MIN_SAMPLES_LEAF)
 
         def tree(position: int) -> Trees:
@@ -119,7 +119,7 @@ class LevelChain:
             if screen is not None:
                 inputs = screen.inputs(position, inputs, MAX_INPUTS)
             response = tree_response(rows, position)
-            return grow_tree(columns, inputs, response, rows.descent[position], growth)
+            return grow_tree(columns, inputs, response, rows.tree_codes[position], growth)
 
         trees = join(list(map_ordered(tree, responses.tolist(), n_jobs)), columns.by_set)
         return cls.of(schema, responses, trees, contradictions=contradictions)

@@ -105,11 +105,11 @@ class Surrogate:
         positions, n_splits = np.unique(np.concatenate(used), return_counts=True)
         return positions[np.argsort(-n_splits, kind="stable")[:most]].astype(np.int64)
 
-    def predict(self, descent: Codes) -> FloatArray:
-        """The response to rows, given descent codes of all features."""
+    def predict(self, tree_codes: Codes) -> FloatArray:
+        """The response to rows, given tree codes of all features."""
         if not self.trees:
-            return np.full(descent.shape[1], 0.5)
-        return predict_each(self.trees, descent).sum(axis=0)
+            return np.full(tree_codes.shape[1], 0.5)
+        return predict_each(self.trees, tree_codes).sum(axis=0)
 
     def response(self, scored: ScoredRows) -> FloatArray:
         """The predictor's scores of rows, on the scale of the surrogate."""

@@ -1,11 +1,11 @@
 """Diversity: several answers of a person that differ.
 
 Beyond the paper, which returns the l best. A candidate is redundant if it makes every change of a
-better valid candidate, and more. The pool is a person's first ``POOL * l`` valid candidates that
-are not redundant. The best one is selected first; then, repeatedly, the one with the largest
-``diversity * difference - (1 - diversity) * cost``, ties to the better-ranked. ``cost`` is the
-distance to the person, ``difference`` the distance to the nearest one selected so far. Weights of
-the Gower distance count in neither.
+better valid candidate, and more. A person's first ``N_POOLED_PER_ANSWER * l`` valid candidates that
+are not redundant form the pool. The best of them is selected first; then, repeatedly, the one with
+the largest ``diversity * difference - (1 - diversity) * cost``, ties to the better-ranked. ``cost``
+is the distance to the person, ``difference`` the distance to the nearest one selected so far.
+Weights of the Gower distance count in neither.
 
 Always true: the first answer is the best candidate; nobody's choice depends on anybody else.
 """
@@ -35,8 +35,8 @@ from .ranking import Ranking
 MAX_FINITE_DISTANCE = np.finfo(np.float64).max
 
 
-class Pool:
-    """The candidates found for each person of a block that no better one makes redundant."""
+class NonRedundant:
+    """The valid candidates of each person in a block that no better one makes redundant."""
 
     def __init__(self, comparison: Comparison, n_wanted: int) -> None:
         n_people = comparison.group.size
@@ -45,16 +45,16 @@ class Pool:
         self._n_kept: IntArray = np.zeros(n_people, dtype=np.int64)
 
     def needed(self, person: IntArray, draw: Codes) -> BoolArray:
-        """Candidates that nothing in the pool makes redundant, shape (n_people, n_draws)."""
+        """Which candidates no kept one makes redundant, shape (n_people, n_draws)."""
         needed = np.ones(draw.shape, dtype=bool)
-        for place in range(int(self._n_kept[person].max(initial=0))):
-            some = np.flatnonzero(self._n_kept[person] > place)
-            better = self._draw[person[some], place]
-            needed[some] &= ~self._as_much(person[some], draw[some], better)
+        for at in range(int(self._n_kept[person].max(initial=0))):
+            some = np.flatnonzero(self._n_kept[person] > at)
+            better = self._draw[person[some], at]
+            needed[some] &= ~self._include(person[some], draw[some], better)
         return needed
 
     def keep(self, person: IntArray, draw: Codes, valid: BoolArray) -> BoolArray:
-        """Which valid candidates enter the pool, best first."""
+        """Keep the valid candidates that are not redundant, best first; gives which."""
         left, kept = valid.copy(), np.zeros_like(valid)
         while True:
             room = self._n_kept[person] < self._draw.shape[1]
@@ -66,10 +66,10 @@ class Pool:
             kept[some, at] = True
             self._draw[who, self._n_kept[who]] = best
             self._n_kept[who] += 1
-            left[some] &= ~self._as_much(who, draw[some], best)
+            left[some] &= ~self._include(who, draw[some], best)
 
-    def _as_much(self, person: IntArray, draw: Codes, better: Codes) -> BoolArray:
-        """Candidates that make all changes that ``better``, one of each person, makes."""
+    def _include(self, person: IntArray, draw: Codes, better: Codes) -> BoolArray:
+        """Candidates that make all changes of ``better``, one candidate of each person."""
         compared = self.comparison
         group = compared.group[person]
         same = np.ones(draw.shape, dtype=bool)
@@ -84,15 +84,15 @@ def diverse_ranks(
     candidates: Candidates,
     person: IntArray,
     draw: Codes,
-    place: IntArray,
+    rank_index: IntArray,
     gower: FloatArray,
     ranking: Ranking,
 ) -> IntArray:
     """Rank of each pooled candidate among its person's answers, from 1; 0 for those not taken."""
     people, row = np.unique(person, return_inverse=True)
-    shape = people.size, int(place.max(initial=0)) + 1
+    shape = people.size, int(rank_index.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
-    draws[row, place], cost[row, place], free[row, place] = draw, gower, True
+    draws[row, rank_index], cost[row, rank_index], free[row, rank_index] = draw, gower, True
     distance, diversity = ranking.distance, ranking.diversity or 0.0
     between: AxesBetween | DistanceBetween
     axes = axes_of(Gower() if is_gower(distance) else distance, candidates)
@@ -112,7 +112,7 @@ def diverse_ranks(
         nearest = np.minimum(nearest, np.minimum(between.to_taken(taken), MAX_FINITE_DISTANCE))
         value = diversity * nearest - (1.0 - diversity) * cost
         taken = np.where(free, value, -np.inf).argmax(axis=1)
-    return rank[row, place]
+    return rank[row, rank_index]
 
 
 class AxesBetween:
@@ -124,11 +124,11 @@ class AxesBetween:
         self.axes = axes.of(people)
         self.codes = comparison.codes[:, comparison.group[people][:, None], draws]
         self.own_codes = comparison.own_codes[:, people, None]
-        self.own = [None if own is None else own[:, None] for own in self.axes.own_places]
-        # The person's own place where a cell has no code.
-        self.places = [
+        self.own = [None if own is None else own[:, None] for own in self.axes.own_coordinates]
+        # The person's own coordinates where a cell has no code.
+        self.coordinates = [
             None if table is None or own is None else np.where(c[..., None] < 0, own, table[c])
-            for table, own, c in zip(self.axes.places, self.own, self.codes, strict=True)
+            for table, own, c in zip(self.axes.coordinates, self.own, self.codes, strict=True)
         ]
 
     def to_person(self) -> FloatArray:
@@ -138,7 +138,7 @@ class AxesBetween:
     def to_taken(self, taken: IntArray) -> FloatArray:
         """From each candidate to the one at ``taken``, one of each person."""
         at = np.arange(taken.size)[:, None], taken[:, None]
-        there = [None if places is None else places[at] for places in self.places]
+        there = [None if every is None else every[at] for every in self.coordinates]
         present = self.axes.n_present[:, None].copy()
         if self.axes.how.ignores_missing:
             for old, new in zip(self.own, there, strict=True):
@@ -153,7 +153,7 @@ class AxesBetween:
         total = Total(self.axes.how, self.codes.shape[1:])
         weights = zip(self.axes.spreads, self.axes.weights, strict=True)
         for at, (spread, weight) in enumerate(weights):
-            total.add(self.codes[at] != codes[at], self.places[at], others[at], spread, weight)
+            total.add(self.codes[at] != codes[at], self.coordinates[at], others[at], spread, weight)
         return total.distance(n_present)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..candidates import CandidateRows, Candidates, Lookup, ReadColumns, SelectedColumns
+from ..candidates import CandidateRows, Candidates, ColumnCache, Lookup, SelectedColumns
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
@@ -22,7 +22,7 @@ from ..model.associations import is_wide
 from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
 
-# What only searches beyond the paper's use is imported there.
+# Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
     from ..plausibility.conformal import Plausibility
     from ..plausibility.model import ChangedRows, PlausibilityModel
@@ -54,7 +54,7 @@ class RowFilter(CandidateFilter, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ExcludeTrainingRows:
-    """Excludes exact copies of training rows, given as by ``rows_as_bytes`` of their codes."""
+    """Excludes exact copies of training rows; ``training`` are their codes by ``rows_as_bytes``."""
 
     training: np.ndarray
     name: str = "copies='never'"
@@ -129,11 +129,12 @@ class ObeysConstraint:
 class KeepsRelation:
     """Keeps rows in which a relation holds, or is broken no worse than in the person's own row.
 
-    Several relations may share ``read``, a cache of the columns that they read.
+    Several relations may share ``column_cache``. It and ``_own`` are filled when rows are checked;
+    threads that miss an entry at once compute the same.
     """
 
     relation: Relation
-    read: ReadColumns = field(default_factory=dict, repr=False)
+    column_cache: ColumnCache = field(default_factory=dict, repr=False)
     _own: dict[int, tuple[EncodedRows, FloatArray]] = field(default_factory=dict, repr=False)
 
     @property
@@ -148,7 +149,7 @@ class KeepsRelation:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that keep the relation."""
         rows, owner = selected.rows, selected.owner
-        excess = self.relation.excess(SelectedColumns(selected, self.read))
+        excess = self.relation.excess(SelectedColumns(selected, self.column_cache))
         own = self._own_excess(rows)[owner]
         # A target that keeps the person's deviation may be rounded to the digits of its column.
         rounding = self._rounding(rows.schema)
@@ -159,13 +160,13 @@ class KeepsRelation:
         if known is None:
             own = np.full((rows.schema.mutable.size, len(rows)), OWN, dtype=np.int32)
             selected = CandidateRows(rows, np.arange(len(rows)), own, rows.tables)
-            excess = self.relation.excess(SelectedColumns(selected, self.read))
+            excess = self.relation.excess(SelectedColumns(selected, self.column_cache))
             # The rows are kept too, so that no others can get their id.
             known = self._own[id(rows)] = (rows, excess)
         return known[1]
 
     def _rounding(self, schema: Schema) -> float:
-        """How far a recomputed value may be off by being rounded."""
+        """How far rounding may move a recomputed value."""
         from ..relations import Equality
 
         if not isinstance(self.relation, Equality):
@@ -214,7 +215,7 @@ class IsPlausible:
     def _assess(self, selected: CandidateRows) -> Plausibility:
         lookup, rows = self._lookup_of(selected), selected.rows
         cells = selected.owner, selected.codes
-        given = lookup.descent(*cells), lookup.numbers(*cells)
+        given = lookup.tree_codes(*cells), lookup.numbers(*cells)
         if not is_wide(rows.schema):
             return self.model.assess(*given)
         from ..plausibility.model import ChangedRows
@@ -238,7 +239,7 @@ class IsPlausible:
         own = known[1]
         new = np.unique(owner[np.isnan(own[owner])])
         if new.size:
-            found = self.model.assess(rows.descent[:, new], rows.all_numbers[:, new])
+            found = self.model.assess(rows.tree_codes[:, new], rows.all_numbers[:, new])
             own[new] = found.nonconformity
         return own[owner]
 
@@ -257,8 +258,8 @@ class ExcludeUnstable:
         order = np.argsort(candidates.people)
         here = np.isin(self.person, candidates.people) & np.isin(self.draw, candidates.draws)
         known = np.flatnonzero(here)
-        place = order[np.searchsorted(candidates.people, self.person[known], sorter=order)]
-        keep[place, np.searchsorted(candidates.draws, self.draw[known])] = False
+        person = order[np.searchsorted(candidates.people, self.person[known], sorter=order)]
+        keep[person, np.searchsorted(candidates.draws, self.draw[known])] = False
         return keep
 
     def has_failed(self, person: IntArray, draw: IntArray) -> BoolArray:

@@ -19,7 +19,7 @@ from ..protocols import Distance
 from .filters import CandidateFilter, IsPlausible
 
 # Valid candidates to choose diverse answers from, for each counterfactual wanted.
-POOL = 10
+N_POOLED_PER_ANSWER = 10
 # Candidates listed per person at first.
 N_LISTED = 16
 
@@ -41,7 +41,7 @@ class Ranking:
     @property
     def n_wanted(self) -> int:
         """Valid candidates of a person to look for: all that are returned, or a pool of them."""
-        return self.n_counterfactuals * (1 if self.diversity is None else POOL)
+        return self.n_counterfactuals * (1 if self.diversity is None else N_POOLED_PER_ANSWER)
 
 
 class RankedCandidates:

@@ -20,18 +20,17 @@ import pandas as pd
 
 from ..candidates import CandidateRows, Candidates, Lookup
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing, RowTable
-from ..predictors.decision import Decision, ScoredRows
+from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from ..tables.schema import EncodedRows
-from .diversity import Pool, diverse_ranks
+from .diversity import NonRedundant, diverse_ranks
 from .ranking import RankedCandidates
 
 if TYPE_CHECKING:
     from ..plausibility.surrogate import Surrogate
 
-# Bytes per row beside its codes.
+# Memory of a row in bytes, in addition to its codes.
 BYTES_PER_ROW = 64
-ROWS_PER_CALL = 100_000
-# How many times as many candidates are listed for people who need more.
+# People who need more candidates get a list this many times as long.
 LIST_MORE = 8
 # Size of a batch, as a share of all that were scored before.
 GROWTH = 5 / 6
@@ -47,11 +46,11 @@ class LazyValidation:
         self.n_allowed = ranked.first.n_allowed
         self.n_tried = 0
         self.n_valid: IntArray = np.zeros_like(self.n_allowed)
-        self.pool = None
+        self.nonredundant = None
         if ranked.ranking.diversity is not None:
-            self.pool = Pool(ranked.candidates.comparison, ranked.n_wanted)
+            self.nonredundant = NonRedundant(ranked.candidates.comparison, ranked.n_wanted)
         self._selected: list[Selection] = []
-        # Which row of the listing is whose.
+        # Each person's row in the listing.
         self._row: IntArray = np.arange(self.n_allowed.size)
 
     @property
@@ -68,15 +67,15 @@ class LazyValidation:
         """
         wanted = self.ranked.n_wanted
         person = np.flatnonzero(~self.settled)
-        place = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
-        if place[-1] >= self.listing.draw.shape[1]:
+        rank_index = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
+        if rank_index[-1] >= self.listing.draw.shape[1]:
             self._list_more(person)
-        valid = self._validate(person, place)
+        valid = self._validate(person, rank_index)
         rank = self.n_valid[person][:, None] + np.cumsum(valid, axis=1)
         who, which = np.nonzero(valid & (rank <= wanted))
-        self._select(person[who], self._row[person[who]], place[which], rank[who, which])
+        self._select(person[who], self._row[person[who]], rank_index[which], rank[who, which])
         self.n_valid[person] += valid.sum(axis=1)
-        self.n_tried += place.size
+        self.n_tried += rank_index.size
 
     def selection(self) -> Selection:
         """The valid candidates that everybody gets."""
@@ -96,18 +95,18 @@ class LazyValidation:
         valid[who, at] = self.cache.validate(person[who], listing.draw[who, at])
         return listing, listed, valid
 
-    def _validate(self, person: IntArray, place: IntArray) -> BoolArray:
-        """Whether people's candidates at these places are valid, shape (n_people, n_places)."""
-        listed = place < self.n_allowed[person][:, None]
-        at = np.minimum(place, self.listing.draw.shape[1] - 1)
+    def _validate(self, person: IntArray, rank_index: IntArray) -> BoolArray:
+        """Whether people's candidates of these ranks are valid, shape (n_people, n_ranks)."""
+        listed = rank_index < self.n_allowed[person][:, None]
+        at = np.minimum(rank_index, self.listing.draw.shape[1] - 1)
         draw = self.listing.draw[self._row[person][:, None], at]
-        if self.pool is not None:
-            listed &= self.pool.needed(person, draw)
+        if self.nonredundant is not None:
+            listed &= self.nonredundant.needed(person, draw)
         who, which = np.nonzero(listed)
         valid = np.zeros_like(listed)
         valid[who, which] = self.cache.validate(person[who], draw[who, which])
         self._check(person, draw, valid)
-        return valid if self.pool is None else self.pool.keep(person, draw, valid)
+        return valid if self.nonredundant is None else self.nonredundant.keep(person, draw, valid)
 
     def _check(self, person: IntArray, draw: Codes, valid: BoolArray) -> None:
         """Run the checks on valid candidates, and exclude those that do not pass."""
@@ -129,8 +128,8 @@ class LazyValidation:
         self._selected.append(Selection(person, listing.draw[row, at], rank, *costs))
 
 
-class ScoreMemory:
-    """Scores of candidates by group and draw, kept across the blocks and stages of one search."""
+class DrawScores:
+    """Scores by group and draw, kept across the stages of one search."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[IntArray, IntArray, ScoredRows]] = []
@@ -150,7 +149,8 @@ class ScoreMemory:
 class PredictionCache:
     """The predictor's scores of the candidates of a block; each is scored at most once.
 
-    Scores of candidates that are not ``known`` are undefined.
+    With a surrogate, ``score`` is its margin and ``valid`` what it predicts; the predictor is not
+    called. Scores of candidates that are not ``known`` are undefined.
     """
 
     def __init__(
@@ -158,16 +158,16 @@ class PredictionCache:
         candidates: Candidates,
         decision: Decision,
         groups: IntArray,
-        memory: ScoreMemory,
-        remembered: RememberedScores | None = None,
+        draw_scores: DrawScores,
+        row_scores: RowScores | None = None,
         surrogate: Surrogate | None = None,
     ) -> None:
         shape = candidates.distinct.shape
         self.candidates = candidates
         self.decision = decision
         self.groups = groups
-        self.memory = memory
-        self.remembered = remembered
+        self.draw_scores = draw_scores
+        self.row_scores = row_scores
         self.surrogate = surrogate
         self.known: BoolArray = np.zeros(shape, dtype=bool)
         self.valid: BoolArray = np.zeros(shape, dtype=bool)
@@ -175,11 +175,11 @@ class PredictionCache:
         self.n_evaluated = 0
         self._lookup: Lookup | None = None
 
-        for group, draw, scored in memory.recall(groups):
-            place = np.minimum(np.searchsorted(groups, group), groups.size - 1)
-            # A search may begin again with fewer draws, by relaxed rules.
-            ours = np.flatnonzero((groups[place] == group) & (draw < shape[1]))
-            self._store(place[ours], draw[ours], scored.score[ours], scored.valid[ours])
+        for group, draw, scored in draw_scores.recall(groups):
+            row = np.minimum(np.searchsorted(groups, group), groups.size - 1)
+            # A search that begins again by relaxed rules may have fewer draws.
+            ours = np.flatnonzero((groups[row] == group) & (draw < shape[1]))
+            self._store(row[ours], draw[ours], scored.score[ours], scored.valid[ours])
 
     def validate(self, person: IntArray, draw: IntArray | Codes) -> BoolArray:
         """Whether each candidate, by person and draw in this block, is valid."""
@@ -192,16 +192,16 @@ class PredictionCache:
             selected = self.candidates.select(person[rows], draw[rows])
             scored = self._score(selected)
             self._store(group[rows], draw[rows], scored.score, scored.valid)
-            self.memory.store(self.groups[group[rows]], draw[rows].astype(np.int64), scored)
+            self.draw_scores.store(self.groups[group[rows]], draw[rows].astype(np.int64), scored)
         self.n_evaluated += new.size * (self.surrogate is None)
         return self.valid[group, draw]
 
     def _score(self, selected: CandidateRows) -> ScoredRows:
         if self.surrogate is None:
-            return score_rows(self.decision, selected, self.remembered)
+            return score_rows(self.decision, selected, self.row_scores)
         if self._lookup is None:
             self._lookup = Lookup(selected.rows, selected.tables)
-        response = self.surrogate.predict(self._lookup.descent(selected.owner, selected.codes))
+        response = self.surrogate.predict(self._lookup.tree_codes(selected.owner, selected.codes))
         margin = self.surrogate.margin(self.decision, response)
         return ScoredRows(margin, margin >= 0)
 
@@ -214,7 +214,7 @@ class PredictionCache:
 
 
 class Selection(NamedTuple):
-    """Candidates selected in a block, one entry each; people and draws numbered as in it."""
+    """Candidates selected in a block, one entry each; people and draws as numbered there."""
 
     person: IntArray
     draw: Codes
@@ -229,9 +229,9 @@ class Selection(NamedTuple):
         empty = [np.empty(0, dtype) for dtype in dtypes]
         return cls._make(map(np.concatenate, zip(empty, *parts, strict=True)))
 
-    def take(self, places: BoolArray | IntArray) -> Selection:
-        """The candidates at the given places."""
-        return Selection._make(array[places] for array in self)
+    def take(self, index: BoolArray | IntArray) -> Selection:
+        """The candidates at these indices, or where a mask is true."""
+        return Selection._make(array[index] for array in self)
 
     def to_answers(self, cache: PredictionCache) -> Answers:
         """The candidates as answers, by person and rank."""
@@ -267,10 +267,10 @@ class Answers:
         """The answers as a frame."""
         return self.rows.frame
 
-    def take(self, places: IntArray | BoolArray) -> Answers:
-        """The answers at the given places."""
-        arrays = (getattr(self, field.name)[places] for field in fields(self)[1:])
-        return Answers(self.rows.take(places), *arrays)
+    def take(self, index: IntArray | BoolArray) -> Answers:
+        """The answers at these indices, or where a mask is true."""
+        arrays = (getattr(self, field.name)[index] for field in fields(self)[1:])
+        return Answers(self.rows.take(index), *arrays)
 
     def sort(self) -> Answers:
         """The answers by factual, then rank."""
@@ -288,8 +288,8 @@ class Answers:
         return cls(CandidateRows.join(factuals, [part.rows for part in parts]), *arrays).sort()
 
 
-class RememberedScores:
-    """The predictor's scores of rows, by person and codes."""
+class RowScores:
+    """The predictor's scores of rows by person and codes, kept across several searches."""
 
     def __init__(self, n_mutable: int, memory: float) -> None:
         self._table = RowTable(1 + n_mutable)
@@ -301,7 +301,7 @@ class RememberedScores:
         self._lock = threading.Lock()
 
     def score(self, decision: Decision, selected: CandidateRows) -> ScoredRows:
-        """Score and decision of each row, by the predictor only where they are not known."""
+        """Score and decision of each row; the predictor scores those that are not known."""
         n_rows = selected.owner.size
         if selected.tables is not selected.rows.tables or self._n + n_rows > self._most:
             return decision.score(selected.frame)
@@ -323,20 +323,16 @@ class RememberedScores:
         numbers = self._table.number_rows(cells)
         self._n = max(self._n, int(numbers.max(initial=-1)) + 1)
         if self._n > self._known.size:
-            size = 2 * self._n
-            self._known, self._valid = _grown(self._known, size), _grown(self._valid, size)
-            self._score = _grown(self._score, size)
+            more = 0, 2 * self._n - self._known.size
+            self._known, self._valid = np.pad(self._known, more), np.pad(self._valid, more)
+            self._score = np.pad(self._score, more)
         return numbers
 
 
-def _grown(values: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([values, np.zeros(size - values.size, dtype=values.dtype)])
-
-
 def score_rows(
-    decision: Decision, selected: CandidateRows, remembered: RememberedScores | None
+    decision: Decision, selected: CandidateRows, row_scores: RowScores | None
 ) -> ScoredRows:
-    """Score and decision of each row, remembered or not."""
-    if remembered is None:
+    """Score and decision of each row, from memory where they are known."""
+    if row_scores is None:
         return decision.score(selected.frame)
-    return remembered.score(decision, selected)
+    return row_scores.score(decision, selected)

@@ -50,7 +50,7 @@ def check_rows(predictor: Any, rows: FrameLike) -> None:
 
 
 def call(predictor: Any, function: Callable[[Any], Any], rows: Any) -> Any:
-    """What a function of the predictor returns for rows.
+    """Call a function of the predictor on rows.
 
     It is called in the thread that takes the results of this task, since few black boxes are made
     for several; in this one if the predictor has the attribute ``thread_safe``.
@@ -84,14 +84,14 @@ def _offers(predictor: Any, function: str) -> Iterator[Callable[..., Any]]:
             yield getattr(module, function)
 
 
-def failed(
+def predictor_error(
     failure: Exception,
     predictor: Any,
     function: Callable[[Any], Any],
     frame: pd.DataFrame,
     adapter: FrameAdapter,
 ) -> PredictorError:
-    """The error for what a predictor raised."""
+    """The error to raise when a predictor fails."""
     kind = type(failure).__name__
     if isinstance(failure, SklearnNotFittedError):
         return PredictorError(
@@ -151,7 +151,7 @@ def _input_hint(
 
 
 def _succeeds(function: Callable[[Any], Any], rows: Any) -> bool:
-    """Whether the predictor takes rows at all."""
+    """Whether the predictor accepts rows at all."""
     try:
         in_caller(lambda: function(rows))
     except Exception:

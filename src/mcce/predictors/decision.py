@@ -28,16 +28,16 @@ from sklearn.pipeline import Pipeline
 from ..errors import McceError, ParameterError, shorten
 from ..kernels import BoolArray, CancelledError, ExpiredError, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
-from .adapters import call, check_rows, failed
+from .adapters import call, check_rows, predictor_error
 from .output import check_complete, check_shape, read_output, to_labels, to_numbers
 
 Closed = Literal["both", "left", "right", "neither"]
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
-# Training rows that the predictor gets in one call, at most.
-MAX_CALL_ROWS = 2**20
+# Rows that the predictor scores in one call, at most: candidates, and training rows at fit.
+ROWS_PER_CALL, FIT_ROWS_PER_CALL = 100_000, 2**20
 LabelMeasure = Literal["score", "margin"]
-# Room between refused and accepted margins, a hundredth of their range, in which no threshold but 0
-# is expected.
+# If refused and accepted margins are this close, a hundredth of their range, the threshold between
+# them is taken to be 0.
 NARROW_MARGIN = 0.02
 
 
@@ -197,7 +197,7 @@ class Probabilities:
 
 @dataclass(frozen=True)
 class LabelRule:
-    """What the probabilities of a row say of its label."""
+    """A rule that derives the label of a row from its probabilities."""
 
     measure: LabelMeasure
     low: float
@@ -229,7 +229,7 @@ class LabelRule:
         return None
 
     def divide(self, probabilities: Probabilities) -> tuple[BoolArray, BoolArray]:
-        """Which rows are accepted, and which of the others only ``predict`` can tell about."""
+        """Which rows are accepted, and for which others ``predict`` must be called."""
         values = probabilities.measure(self.measure)
         accepted = values > self.high
         # Not by <=: a margin may be NaN, which tells nothing.
@@ -246,7 +246,7 @@ def has_threshold(predictor: Any) -> bool:
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """What the predictor says about each row.
+    """The predictor's score and decision of each row.
 
     Parameters
     ----------
@@ -409,9 +409,9 @@ class Decision:
         rule : LabelRule or None
             None if the decision needs no labels, or they do not follow from probabilities.
         """
-        # Of a million rows at a time, so that the predictor's copies are of these alone.
-        starts = range(0, max(len(frame), 1), MAX_CALL_ROWS)
-        blocks = (frame.iloc[at : at + MAX_CALL_ROWS].reset_index(drop=True) for at in starts)
+        # A million rows at a time, to bound the copies that the predictor makes.
+        starts = range(0, max(len(frame), 1), FIT_ROWS_PER_CALL)
+        blocks = (frame.iloc[at : at + FIT_ROWS_PER_CALL].reset_index(drop=True) for at in starts)
         scored, probabilities = join_scored([self._evaluate(block) for block in blocks])
         own = has_threshold(self.predictor)
         return scored, LabelRule.learn(probabilities, scored.valid, own_threshold=own)
@@ -442,7 +442,7 @@ class Decision:
             rows = frame.iloc[refused].reset_index(drop=True)
             probabilities = self._probabilities(rows)
             accepted, _ = self.rule.divide(probabilities)
-            misjudged[refused] = accepted & self._is_firm(rows, probabilities)
+            misjudged[refused] = accepted & self._has_margin(rows, probabilities)
         return fresh, misjudged
 
     def with_margin(self, min_margin: float) -> Decision:
@@ -562,8 +562,8 @@ class Decision:
         return ScoredRows(probabilities.score, self._accepts(frame, probabilities)), probabilities
 
     def _accepts(self, frame: pd.DataFrame, probabilities: Probabilities) -> BoolArray:
-        """Which rows are valid; ``predict`` is called where probabilities do not tell."""
-        firm = self._is_firm(frame, probabilities)
+        """Which rows are valid; ``predict`` is called where probabilities do not decide."""
+        firm = self._has_margin(frame, probabilities)
         valid, unclear = np.zeros_like(firm), firm
         if self.rule is not None:
             valid, unclear = (rows & firm for rows in self.rule.divide(probabilities))
@@ -574,14 +574,14 @@ class Decision:
             valid[unclear] = self._has_desired_label(rows)
         return valid
 
-    def _is_firm(self, frame: pd.DataFrame, probabilities: Probabilities) -> BoolArray:
-        """Which rows are far enough inside."""
+    def _has_margin(self, frame: pd.DataFrame, probabilities: Probabilities) -> BoolArray:
+        """Which rows have the required margin."""
         if not self.min_margin:
             return np.ones(len(frame), dtype=bool)
         return self._margins(frame, probabilities) >= self.min_margin
 
     def _margins(self, frame: pd.DataFrame, probabilities: Probabilities) -> FloatArray:
-        """How far inside each row is, if all probabilities are there."""
+        """The margin of each row, if all probabilities are known."""
         # Every desired column, and at least one that is not.
         name, missing = _named(self.method), np.isnan(probabilities.numbers)
         check_shape(probabilities.numbers, len(frame), name, at_least=len(self.columns) + 1)
@@ -629,7 +629,7 @@ class Decision:
         else:
             return read_output(output, _named(method))
         # Outside of the block, so that no traceback shows the failure.
-        raise failed(failure, self.predictor, function, frame, self.adapter)
+        raise predictor_error(failure, self.predictor, function, frame, self.adapter)
 
 
 def _named(method: Method) -> str:

@@ -104,7 +104,7 @@ def make_decision(
 
 
 def _type_of(predictor: Any) -> str | None:
-    """What the predictor says it is, such as "classifier" or "regressor"; None if nothing."""
+    """The predictor's own statement of its type, such as "classifier"; None if there is none."""
     if hasattr(predictor, "__sklearn_tags__"):
         return str(get_tags(predictor).estimator_type)
     return getattr(predictor, "_estimator_type", None)

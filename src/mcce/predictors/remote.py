@@ -44,7 +44,7 @@ from .transport import (
 )
 
 LONGEST_PAUSE = 60.0
-# The largest response: so many bytes, and so many for each row and class.
+# The largest response in bytes, and for each row and class.
 MAX_BYTES, MAX_BYTES_PER_NUMBER = 1_000_000, 1_000
 # Requests at a time if a rate bounds the load.
 IN_FLIGHT = 4
@@ -296,7 +296,7 @@ class Remote(Wrapper):
 
 
 class UnusableJsonError(ValueError):
-    """JSON that means nothing to us, and why."""
+    """JSON that cannot be used, and why."""
 
 
 def _no_constant(_: str) -> NoReturn:
@@ -304,7 +304,7 @@ def _no_constant(_: str) -> NoReturn:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, in which no key may stand twice."""
+    """A JSON object; raises if a key occurs twice."""
     content = dict(pairs)
     if len(content) < len(pairs):
         raise UnusableJsonError("an object that has a key twice")

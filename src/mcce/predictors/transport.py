@@ -42,7 +42,7 @@ from ..kernels import check_cancellation
 PART = 10
 # Share of the rate that may go unused so that all requests have the same size.
 LEFT_OUT = 0.02
-# Requests may travel so many seconds longer than others and still never arrive too fast.
+# Requests that travel this many seconds longer than others still do not arrive too fast.
 SLACK = 0.05
 
 PORTS = {"http": 80, "https": 443}
@@ -53,7 +53,7 @@ CHUNK = 2**16
 FRAMING, FRAMING_PER_BYTE = 2**20, 10
 # Operating systems cannot wait much longer for a single byte.
 LONGEST_WAIT = 1e6
-# Where requests wait, Ctrl-C and cancellation take effect after so many seconds.
+# While requests wait, Ctrl-C and cancellation take effect within this many seconds.
 POLL_SECONDS = 0.1
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -76,7 +76,7 @@ class RateLimiter:
         self.in_flight = in_flight
         self._clock, self._wait = clock, wait
         rate = math.inf if rows_per_second is None else float(rows_per_second)
-        # In a second, a small rate that is not whole would lose most of its fraction.
+        # Over one second, a small rate would lose most of its fraction.
         seconds = 1.0 if rate >= PART or rate.is_integer() else PART / rate
         self._n_most = rate if seconds == 1.0 else PART
         self._span = seconds * (1 + SLACK)
@@ -90,7 +90,7 @@ class RateLimiter:
         return RateLimiter, (self.rows_per_second, self.in_flight)
 
     def reset(self) -> None:
-        """Forget all requests, as a process does that was forked while threads had their turn."""
+        """Forget all requests, after a fork while other threads had their turn."""
         self._changed = threading.Condition()
         self._sent: deque[tuple[float, int]] = deque()
         self._free = self._resumes = -math.inf
@@ -135,7 +135,7 @@ class RateLimiter:
             self._n_failures += 1
 
     def hold_back(self) -> None:
-        """Send nothing yet: an earlier process may just have sent all that is allowed."""
+        """Wait: an earlier process may just have used the whole rate."""
         with self._changed:
             if self.rows_per_second is not None:
                 self._resumes = max(self._resumes, self._clock() + self._span)
@@ -143,7 +143,7 @@ class RateLimiter:
     def resume(self, n_failures: int) -> None:
         """Send as many requests at a time as before, because one succeeded.
 
-        One that was in flight already when another failed says nothing about the server since.
+        Requests that were in flight when another failed do not count.
         """
         with self._changed:
             if n_failures == self._n_failures:
@@ -165,7 +165,7 @@ class RateLimiter:
         return self._free
 
     def _note(self, n_rows: int) -> int:
-        """Note a request that goes out; returns 1, by which more are running."""
+        """Record a request that goes out; returns 1, the number of requests added."""
         self._n_running += 1
         if self.rows_per_second is not None:
             now = self._clock()

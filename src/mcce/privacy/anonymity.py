@@ -225,7 +225,7 @@ def _measure(
     measures: dict[str, Any] = {"crowd": np.array([one.crowd for one in widened], dtype=np.int64)}
     if excluded:
         measures["crowd_alike"] = _count_alike(request, widener, widened, excluded)
-    # All cells of a column with a single value are the same: nothing can be lost there.
+    # A column with a single value loses nothing by being widened.
     varied = [feature.n_codes > 1 for feature in widener.features]
     losses = [[cell.loss for cell in one.cells] for one in widened]
     loss = np.array(losses, dtype=float).reshape(len(widened), len(varied))[:, varied]
@@ -258,7 +258,7 @@ def _count_alike(
     widened: Sequence[WidenedAnswer],
     excluded: Sequence[Hashable],
 ) -> IntArray:
-    """How many of each crowd have the immutable values of the person."""
+    """How many people of each crowd have the person's immutable values."""
     names, training, rows = request.training.schema.names, request.training, widener.answers.rows
     fixed = [names.index(name) for name in excluded]
     counts = []

@@ -44,11 +44,11 @@ from .audit_result import Figure, effective_size, quantile_interval, sign_flip_s
 from .audited_rows import AuditedRows
 
 MAX_COMPARED_ROWS = 2_000
-# How often sides are swapped: so often that three standard errors can be told.
+# How often sides are swapped: enough to estimate a tail at three standard errors.
 N_SWAPS = 1_000
 RATES = {"1": 0.01, "0.1": 0.001}
 N_RESAMPLES = 400
-# Distances of 0 have a logarithm, too.
+# The smallest distance, so that all have a logarithm.
 MIN_DISTANCE = 1e-9
 Scores = dict[str, tuple[FloatArray, FloatArray]]
 # A class with fewer people is small.
@@ -62,7 +62,7 @@ IMMUTABLE = (
 def share_figure(
     name: str, with_members: BoolArray, with_nonmembers: BoolArray, group: IntArray
 ) -> Figure:
-    """The share of rows for which something holds, beside that with the holdout."""
+    """The share of rows for which something holds, compared with the holdout."""
     n = with_members.size
     if not n:
         return Figure(name, *(np.nan,) * 5, n=0)
@@ -113,12 +113,12 @@ def closest_figures(
     some, is_level = points["released"][order], audited.evaluator.schema.is_level
     nearest = [find_nearest(some, points[side], is_level, 1) for side in ("members", "nonmembers")]
     inside, outside = (distances[:, 0] for distances, _ in nearest)
-    places = [near[:, 0] for _, near in nearest]
+    nearest_rows = [near[:, 0] for _, near in nearest]
     closer = np.where(inside == outside, 0.5, inside < outside)
-    spread = _spread_of_share(closer, places, audited.n_each)
+    spread = _spread_of_share(closer, nearest_rows, audited.n_each)
     n = min(inside.size, 0.25 / spread**2) if spread > 0 else inside.size
     share = float(closer.mean())
-    swapped = _swaps(inside, outside, places, np.random.default_rng([seed, 6]))
+    swapped = _swaps(inside, outside, nearest_rows, np.random.default_rng([seed, 6]))
     figures = [
         _quantile_figure("closest_median", inside, outside, 0.5, n, swapped),
         _quantile_figure("closest_q05", inside, outside, 0.05, n, swapped),
@@ -131,14 +131,14 @@ def closest_figures(
 
 
 def _swaps(
-    inside: FloatArray, outside: FloatArray, places: list[IntArray], rng: np.random.Generator
+    inside: FloatArray, outside: FloatArray, nearest_rows: list[IntArray], rng: np.random.Generator
 ) -> BoolArray:
     """Which distances change sides, for each of many times.
 
     By chance the real row that is nearest of all could as well be on the other side, and all
     released rows that it is the nearest of go with it.
     """
-    nearest_of_all = np.where(inside <= outside, places[0], -1 - places[1])
+    nearest_of_all = np.where(inside <= outside, nearest_rows[0], -1 - nearest_rows[1])
     group = np.unique(nearest_of_all, return_inverse=True)[1]
     swapped: BoolArray = (rng.random((N_SWAPS, int(group.max()) + 1)) < 0.5)[:, group]
     return swapped
@@ -159,14 +159,14 @@ def _quantile_figure(
     )
     spread = float(by_chance.std())
     if null > value:
-        # Chance is not normal where distances are few or take few values: its own tail counts.
+        # Few or few distinct distances are not normally distributed by chance: the tail is counted.
         tail = (1 + np.sum(by_chance >= null - value)) / (1 + len(by_chance))
         beyond = NormalDist().inv_cdf(1 - float(tail)) if tail < 0.5 else 0.0
         spread = (null - value) / max(beyond, 1e-9)
     return Figure(name, value, low, high, null, spread, n=inside.size, smaller_leaks=True)
 
 
-def _spread_of_share(closer: FloatArray, places: list[IntArray], n_each: int) -> float:
+def _spread_of_share(closer: FloatArray, nearest_rows: list[IntArray], n_each: int) -> float:
     """Standard error of the share of released rows that are closer to training, by chance.
 
     A real row may be the nearest of many released ones. By chance it is a member or not, and all
@@ -174,15 +174,15 @@ def _spread_of_share(closer: FloatArray, places: list[IntArray], n_each: int) ->
     """
     weights = np.concatenate(
         [
-            np.bincount(places[0], weights=closer, minlength=n_each),
-            np.bincount(places[1], weights=1 - closer, minlength=n_each),
+            np.bincount(nearest_rows[0], weights=closer, minlength=n_each),
+            np.bincount(nearest_rows[1], weights=1 - closer, minlength=n_each),
         ]
     )
     return float(np.sqrt(n_each / 2 * weights.var(ddof=1)) / closer.size)
 
 
 def membership_scores(audited: AuditedRows) -> Scores:
-    """What each attack says of members and nonmembers."""
+    """The scores that each attack gives members and nonmembers."""
     points, levels = audited.points(), audited.evaluator.schema.is_level
     trees = [build_neighbours(points[name], levels) for name in ("released", "reference")]
     release, reference = (
@@ -274,7 +274,7 @@ class _Ranked:
         """
         found = np.cumsum(np.add.reduceat(inside, self.starts)) / max(inside.sum(), 1e-300)
         alarms = np.cumsum(np.add.reduceat(outside, self.starts)) / max(outside.sum(), 1e-300)
-        # Of scores with the same false alarms, the last has found the most.
+        # Among scores with equally many false alarms, the last has found the most members.
         last = np.append(np.diff(alarms) > 0, True)
         found, alarms = found[last], alarms[last]
         if alarms[0] > 0:
@@ -296,11 +296,11 @@ def _rate_figures(name: str, ranked: _Ranked, seed: int) -> list[Figure]:
         shuffled[at] = ranked.rates(lots * 1.0, ~lots * 1.0)
     low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
     null = shuffled.mean(axis=0)
-    # The rates of chance lean to the right where few false alarms are allowed.
+    # With few false alarms allowed, the rates under chance are skewed to the right.
     above = (np.quantile(shuffled, 0.975, axis=0) - null) / Z95
     spread = np.maximum(shuffled.std(axis=0, ddof=1), above)
     table = np.column_stack([values, low, high, null, spread])
-    # Less than one false alarm tells nothing.
+    # Rates below one false alarm are not informative.
     table[np.array(list(RATES.values())) * n_out < 1] = np.nan
     return [
         Figure(f"{name}_tpr_{rate}%", row[0], row[1], row[2], row[3], row[4], n=n_all)

@@ -108,7 +108,7 @@ class Figure:
 
     @property
     def finding(self) -> Finding:
-        """What follows from it."""
+        """What the figure shows."""
         excess = self.excess
         if np.isnan(excess):
             return "unknown"
@@ -436,7 +436,7 @@ def _check_scores(name: str, scores: Any) -> FloatArray:
 
 
 def _count_above(members: FloatArray, nonmembers: FloatArray) -> pd.DataFrame:
-    """How many of both score at least each of some thresholds, more of them at the top."""
+    """How many of both sides reach each threshold; thresholds are denser at the top."""
     distinct = np.unique(np.concatenate([members, nonmembers]))[::-1]
     ranks = np.geomspace(1, distinct.size, min(MAX_THRESHOLDS, distinct.size))
     thresholds = distinct[np.unique(ranks.round().astype(int)) - 1]
@@ -483,7 +483,7 @@ def quantile_interval(
 
 
 def sign_flip_spread(differences: FloatArray, group: IntArray) -> float:
-    """Standard error of a mean difference if each group's could as well be the other way round.
+    """Standard error of a mean difference under random signs of the groups.
 
     Examples
     --------
@@ -496,7 +496,7 @@ def sign_flip_spread(differences: FloatArray, group: IntArray) -> float:
 
 
 def effective_size(group: IntArray) -> float:
-    """How many rows of their own tell as much as rows of which some are the same.
+    """The effective number of independent rows, where some rows are equal.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class AuditedRows:
         return len(self.rows["members"])
 
     def row_numbers(self) -> dict[str, IntArray]:
-        """A number for each row of each set, equal where rows are."""
+        """A number for each row of each set, the same for equal rows."""
         return dict(zip(self.codes, number_rows(list(self.codes.values())), strict=True))
 
     def points(self) -> dict[str, FloatArray]:

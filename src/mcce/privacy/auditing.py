@@ -303,7 +303,7 @@ def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
         )
     schema = getattr(explainer, "schema_", None)
     if not isinstance(schema, Schema):
-        # One that is not fitted says so when it explains.
+        # An explainer that is not fitted raises when it explains.
         parameters = {name: getattr(explainer, name, None) for name in ("immutable", "kinds")}
         return Evaluator.fit(training, **parameters)
     try:
@@ -329,7 +329,7 @@ def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
 
 @dataclass(frozen=True)
 class _Attack:
-    """What to measure, and how."""
+    """The attacks of an audit, and their settings."""
 
     release: str
     quasi_identifiers: QuasiIdentifiers | None
@@ -416,11 +416,11 @@ def release_rows(explainer: Any, people: Any, n_rows: int) -> Released:
     rows = fitted.schema.encode(frame.iloc[np.arange(n_rows) % len(frame)].reset_index(drop=True))
     number = np.arange(n_rows, dtype=np.int32)
     # People with equal immutable values would share their draws; the row number separates them.
-    given = np.vstack([rows.descent[fitted.schema.immutable], number]).T
+    given = np.vstack([rows.tree_codes[fitted.schema.immutable], number]).T
     keys = person_keys(fitted.seed, np.ascontiguousarray(given))
     first = np.zeros(1, dtype=np.int64)
     decision = _decisions(fitted, rows.frame)
-    sampled = fitted.generator.sample(DrawRequest(rows.descent, keys, first, decision=decision))
+    sampled = fitted.generator.sample(DrawRequest(rows.tree_codes, keys, first, decision=decision))
     codes = sampled.codes[:, :, 0]
     drawn = CandidateRows(rows, number.astype(np.int64), codes, value_tables(rows, sampled))
     return Released(drawn.as_given().reset_index(drop=True), rows.as_given())

@@ -36,7 +36,7 @@ from ..tables.roles import immutable_columns
 from ..tables.schema import EncodedRows, Schema
 
 N_BINS = 20
-# Values inside a bin that can be drawn, at most; and how many a bin has if no step is declared.
+# Most values of a bin that can be drawn, and how many a bin has if no step is declared.
 MAX_BIN_VALUES, MIN_BIN_VALUES = 32, 10
 MAX_DOMAIN_BINS = 10_000
 # Steps of a number have at least this share of it, and ranges this width.
@@ -96,7 +96,7 @@ class Domain:
                 if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
                     raise ParameterError(f"{name} must be a list of values, got {shorten(given)}.")
                 # As plain values, so that two domains compare and a file can hold them.
-                object.__setattr__(self, name, tuple(_plain(value) for value in given))
+                object.__setattr__(self, name, tuple(_to_python(value) for value in given))
         if self.levels is not None:
             self._check_levels(self.levels)
         else:
@@ -150,12 +150,12 @@ class Domain:
         missing = np.isnan(numbers)
         low, high = self.ends
         inside = np.clip(np.where(missing, low, numbers), low, high)
-        place = self._places(inside)
-        known = np.unique(self._places(self.values))
-        # A place without any value that can be drawn goes to that of the nearest value.
+        segment = self._segments(inside)
+        known = np.unique(self._segments(self.values))
+        # A segment without a value that can be drawn counts as that of the nearest value.
         nearest = self.values[_nearest(self.values, inside)]
-        place = np.where(np.isin(place, known), place, self._places(nearest))
-        found = np.searchsorted(known, place)
+        segment = np.where(np.isin(segment, known), segment, self._segments(nearest))
+        found = np.searchsorted(known, segment)
         return np.where(missing, self.n_bins - 1 if self.missing else -1, found)
 
     @cached_property
@@ -177,10 +177,10 @@ class Domain:
             return np.array(self.edges, dtype=np.float64)
         return np.linspace(*self.ends, self.bins + 1)
 
-    def _places(self, numbers: FloatArray) -> IntArray:
-        """Place of each number among breaks and the intervals between them, ascending.
+    def _segments(self, numbers: FloatArray) -> IntArray:
+        """The segment of each number: points and the intervals between breaks, ascending.
 
-        Point number k has the place 2 k, and the interval that begins with break k, 2 k + 1. An
+        Point number k is segment 2 k, and the interval that begins with break k, 2 k + 1. An
         interval holds the edge that it begins with, unless that is a point; the last holds both.
         """
         at = np.searchsorted(self.breaks, numbers, side="right") - 1
@@ -193,7 +193,7 @@ class Domain:
         pairs = zip(self.breaks[:-1], self.breaks[1:], strict=True)
         between = [_multiples(a, b, self._step, MAX_BIN_VALUES) for a, b in pairs]
         values = np.unique(np.concatenate([[self.low, self.high], *between, self.points]))
-        return values, np.unique(self._places(values), return_inverse=True)[1].ravel()
+        return values, np.unique(self._segments(values), return_inverse=True)[1].ravel()
 
     @property
     def _step(self) -> float:
@@ -201,7 +201,7 @@ class Domain:
             return float(self.step)
         largest = float(np.diff(self._edges).min()) / MIN_BIN_VALUES
         power = Decimal(10) ** math.floor(math.log10(largest))
-        # A logarithm can be rounded up to a whole one; half the power is then the largest below.
+        # If the logarithm was rounded up, half the power is the largest below.
         steps = [times * power for times in (Decimal("0.5"), 1, 2, 5)]
         return max(float(step) for step in steps if float(step) <= largest)
 
@@ -319,7 +319,7 @@ def plain_domains(domains: Mapping[Any, Domain]) -> dict[Any, dict[str, Any]]:
 def _multiples(low: float, high: float, step: float, most: int | None) -> FloatArray:
     """Multiples of a step from low to high, evenly spread ones if there are too many."""
     unit = Decimal(repr(step))
-    # With room for the last bit of an end that is a multiple itself.
+    # With a tolerance for ends that are multiples themselves.
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     count = last - first + 1
     if most is None or count <= most:
@@ -343,7 +343,7 @@ def _is_number(value: Any) -> bool:
     return real and math.isfinite(value)
 
 
-def _plain(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -461,7 +461,7 @@ def _move_inside(column: pd.Series[Any], domain: Domain) -> tuple[pd.Series[Any]
     declared = np.array([not gone and cell in known for cell, gone in pairs], dtype=bool)
     replaced = ~declared & ~(missing & domain.missing)
     cells = plain(column).copy()
-    # A cell of a row that is left out is any declared level, so that dtypes hold.
+    # Rows that are left out get any declared level, so that the dtype stays.
     cells[replaced] = domain.levels[0] if domain.other is None else domain.other
     inside = ~replaced if domain.other is None else np.ones(len(column), dtype=bool)
     dtype = _level_dtype(column.dtype, domain)
@@ -484,7 +484,7 @@ def _clip(column: pd.Series[Any], domain: Domain) -> pd.Series[Any]:
     numbers = np.clip(as_numbers(column), low, high)
     dtype = column.dtype
     if isinstance(dtype, np.dtype):
-        # Whole numbers with a gap are floats in pandas, so their dtype would tell of the gap.
+        # Whole numbers with a missing cell are floats in pandas, so the dtype would reveal it.
         whole = domain.is_whole and not domain.missing
         if whole:
             numbers = np.where(np.isnan(numbers), low, np.round(numbers))
@@ -498,7 +498,7 @@ def _clip(column: pd.Series[Any], domain: Domain) -> pd.Series[Any]:
 
 
 def _level_dtype(dtype: Any, domain: Domain) -> Any:
-    """A dtype that holds the declared levels, and tells nothing of the others."""
+    """A dtype that holds the declared levels, and reveals nothing about others."""
     if isinstance(dtype, pd.CategoricalDtype):
         return pd.CategoricalDtype(list(domain.levels or ()), ordered=dtype.ordered)
     room = isinstance(dtype, np.dtype) and dtype.kind in "biuf"
@@ -554,7 +554,7 @@ def _fits(feature: Feature, domain: Domain) -> bool:
 
 
 def _without_data(adapter: FrameAdapter, features: Sequence[Feature]) -> FrameAdapter:
-    """An adapter that remembers no levels of the rows and no notes beside them."""
+    """An adapter without levels or metadata of the rows."""
     if not isinstance(adapter, ArrowAdapter):
         return adapter
     schema = adapter.schema.remove_metadata()

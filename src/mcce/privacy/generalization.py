@@ -61,7 +61,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Cell:
-    """Values that stand for one."""
+    """Values that replace one value."""
 
     run: tuple[int, int] = NO_RUN
     levels: tuple[int, ...] = ()
@@ -155,7 +155,7 @@ class Widening:
         return self._ranges[own]
 
     def _sets(self, own: Own, cell: Cell, counts: IntArray) -> Iterator[Cell]:
-        """The set with one more level, for those with the most people."""
+        """Sets with one more level, for the levels with the most people."""
         most = np.argsort(-counts, kind="stable")[:MAX_NEXT_LEVELS]
         for code in most[counts[most] > 0].tolist():
             levels = tuple(sorted((*cell.levels, code)))
@@ -178,7 +178,7 @@ class Widening:
 
 
 def _number_cells(feature: Feature, own: Own) -> Iterator[Cell]:
-    """The ranges with round ends around a number, but all of them with the same people once."""
+    """The ranges with round ends around a number, one of those with the same people."""
     ranges = round_ranges(feature, own.value)
     if not ranges:
         return
@@ -227,7 +227,7 @@ def _cell(end: Any, dtype: Any) -> Any:
 
 
 def describe_cell(feature: Feature, own: Own, cell: Cell) -> dict[str, Any]:
-    """What the table of cells says of one.
+    """The row of a cell in the table of cells.
 
     Examples
     --------
@@ -322,14 +322,14 @@ def round_ranges(feature: Feature, value: Any) -> list[Range]:
 
 
 def _number_ranges(
-    value: Decimal, least: Decimal, most: Decimal, places: int | None
+    value: Decimal, least: Decimal, most: Decimal, n_decimals: int | None
 ) -> Iterator[Range]:
     """Ranges of numbers, given the training range and the decimal places of the column."""
     width = max(most, value) - min(least, value)
     if not width:
         return
     power = width.adjusted() - DIGITS
-    power = power if places is None else max(power, -places)
+    power = power if n_decimals is None else max(power, -n_decimals)
     first = power
     while (unit := Decimal(10) ** power) <= width:
         # Half a width apart, but not finer than the column itself.
@@ -391,9 +391,9 @@ def _start_of_period(period: pd.Period, number: int) -> pd.Timestamp | None:
     return (period + number).start_time.as_unit("us")
 
 
-def _start_of_years(place: int, n_years: int, number: int) -> pd.Timestamp | None:
+def _start_of_years(period: int, n_years: int, number: int) -> pd.Timestamp | None:
     """The first day of some years; None for years that dates do not have."""
-    year = (place + number) * n_years
+    year = (period + number) * n_years
     return pd.Timestamp(datetime(year, 1, 1)) if 1 <= year <= 9999 else None
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import ParameterError
 from ..kernels import BoolArray, IntArray, WordArray
 
-# Rates are rounded down to so many significant bits: never less noise than was paid for.
+# Rates are rounded down to this many significant bits, so that noise is never too small.
 BITS = 20
 
 
@@ -60,7 +60,7 @@ class RandomWords:
 
 
 def add_noise(counts: IntArray, epsilon: float, words: RandomWords) -> IntArray:
-    """Counts of which one row changes one, by one, with the noise that an epsilon buys.
+    """Counts with noise for an epsilon; one row changes one count by one.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def exponential_coins(words: RandomWords, above: IntArray, below: int) -> BoolAr
 
 
 def _run_lengths(words: RandomWords, n: int) -> IntArray:
-    """How many coins of exp(-1) fall before one does not."""
+    """How many coins of exp(-1) are True before the first that is not."""
     lengths = np.zeros(n, dtype=np.int64)
     waiting = np.arange(n)
     while waiting.size:

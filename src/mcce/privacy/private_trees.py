@@ -79,7 +79,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
     <Ledger: epsilon 2 in 1 entries>
     """
 
-    # The explainer then keeps nothing else of the training rows.
+    # The explainer keeps nothing else of the training rows.
     is_private = True
 
     def __init__(

@@ -103,9 +103,9 @@ def release_chain(
         n_rows = int(add_noise(np.array([desired.size]), plan.of_count, words)[0])
     bar = ProgressBar(order.size, "model", verbose)
     trees, n_desired = [], []
-    for place, response in enumerate(order.tolist()):
+    for n_before, response in enumerate(order.tolist()):
         check_cancellation()
-        inputs = np.sort(np.concatenate([immutable, order[:place]])).tolist()
+        inputs = np.sort(np.concatenate([immutable, order[:n_before]])).tolist()
         grower = _Grower(bins, coding, response, plan.of_tree, words)
         depth = plan.depth_of(coding.n_bins(response), n_rows)
         root = grower.grow(desired, inputs, depth)
@@ -115,7 +115,7 @@ def release_chain(
             other = grower.grow(declined, inputs, depth)
             root = _parent(len(bins) - 1, np.array([True, False]), other, root)
         trees.append(make_tree(root, response, coding, 1 / plan.of_tree))
-        bar.show(place + 1)
+        bar.show(n_before + 1)
     bar.close()
     return join(trees, coding.by_set), max(round(float(np.mean(n_desired))), 1)
 
@@ -136,7 +136,7 @@ class _Grower:
         return self._grow(row_numbers, box, depth)
 
     def _grow(self, row_numbers: IntArray, box: dict[int, BoolArray], n_levels: int) -> NoisyNode:
-        """A node whose rows have the bins of ``box``, with so many levels below."""
+        """A node whose rows have the bins of ``box``, with ``n_levels`` below it."""
         # Whether anything can be split depends on earlier splits and on public bins alone.
         open_columns = [column for column, allowed in box.items() if allowed.sum() > 1]
         if not n_levels or not open_columns:
@@ -152,11 +152,11 @@ class _Grower:
 
     def _random_half(self, allowed: BoolArray, *, ordered: bool) -> BoolArray:
         """Bins that go left: a random cut or set that leaves allowed ones on both sides."""
-        places, left = np.flatnonzero(allowed), np.zeros(allowed.size, dtype=bool)
+        open_bins, left = np.flatnonzero(allowed), np.zeros(allowed.size, dtype=bool)
         if ordered:
-            left[: places[1 + int(self.words.below(places.size - 1, 1)[0])]] = True
+            left[: open_bins[1 + int(self.words.below(open_bins.size - 1, 1)[0])]] = True
             return left
-        while left[places].all() or not left[places].any():
+        while left[open_bins].all() or not left[open_bins].any():
             left = self.words.below(2, left.size) == 1
         return left
 
@@ -181,7 +181,7 @@ def make_tree(root: NoisyNode, response: int, coding: Coding, scale: float) -> T
         shares = shrink(node.counts, above, float(noise))
         if node.goes_left is None:
             n_values = max(round(max(int(node.counts.sum()), 0) * factor), 1)
-            # A multiple, so that shares that are exact stay so.
+            # A multiple keeps exact shares exact.
             n_values *= -(-min(max(MIN_LEAF_VALUES, bins.size), MAX_LEAF_VALUES) // n_values)
             draft.add_leaf(spread(shares, n_values, bins))
             return
@@ -230,7 +230,7 @@ def shrink(counts: IntArray, above: FloatArray, noise: float) -> FloatArray:
 
 
 def spread(shares: FloatArray, n_values: int, bins: Codes) -> Codes:
-    """So many codes whose bins have given shares, evenly spread inside each bin, ascending.
+    """Codes whose bins have given shares, evenly spread inside each bin, ascending.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def spread(shares: FloatArray, n_values: int, bins: Codes) -> Codes:
     [0, 1, 2, 3]
     """
     exact = shares * n_values
-    # Rounded, so that the last bit of a product cannot turn a whole number into a part.
+    # Rounded, because the last bit of a product may keep it from being whole.
     whole = np.floor(np.round(exact, 9)).astype(np.int64)
     rest = np.round(exact - whole, 9)
     largest = np.argsort(-rest, kind="stable")[: n_values - int(whole.sum())]
@@ -256,7 +256,7 @@ def log_likelihood(
     """Log-probability of each row's mutable values, which are uniform inside a bin."""
     trees, coding = forest.trees, Coding.of(rows.schema, domains)
     codes, cells = (
-        with_decision(rows.descent, np.full(len(rows), decision)),
+        with_decision(rows.tree_codes, np.full(len(rows), decision)),
         bin_rows(rows, domains),
     )
     parts = np.split(trees.values, np.cumsum(tree_sizes(trees))[:-1])

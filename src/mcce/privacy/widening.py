@@ -23,7 +23,7 @@ import numpy as np
 from ..analysis.answers import AnswerVariants, EncodedAnswers, Requirements
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, IntArray, draw_keys, person_keys, pick
-from ..postprocess.validation import ROWS_PER_CALL
+from ..predictors.decision import ROWS_PER_CALL
 from ..tables.columns import differ
 from ..tables.schema import OWN, EncodedRows
 from .generalization import NO_RUN, Cell, Own, Widening, own_values
@@ -34,7 +34,7 @@ ROWS_TO_CHOOSE = 100
 AT_ONCE, MAX_TRIED_CELLS, MAX_TRIED_OF_FEATURE = 3, 18, 8
 # The same in all, once nothing is pure enough.
 MAX_LAST_CELLS = 6
-# Whom they bring nearer: the people who miss the fewest cells, then those who miss more.
+# Gains count people who miss the fewest cells first, then those who miss more.
 N_LEVELS = 3
 # The number of an answer, and the cell of each quasi-identifier.
 Widened: TypeAlias = tuple[int, Sequence[Cell]]
@@ -107,7 +107,7 @@ class Widener:
     def blurs(self, answer: int, at: int, cell: Cell) -> bool:
         """Whether a cell of a changed feature holds the person's own value as well."""
         factuals, owner = self.answers.factuals, self.answers.owner[answer]
-        own = factuals.descent[self.positions[at], owner]
+        own = factuals.tree_codes[self.positions[at], owner]
         changed = self.answers.changed[self.places[at], answer]
         return bool(changed) and (
             cell.is_whole or cell.run[0] <= own <= cell.run[1] or own in cell.levels
@@ -138,7 +138,7 @@ class Widener:
             moves = {
                 number: self._moves(one, level)
                 for number, one in enumerate(small)
-                # What is not pure once hardly becomes so.
+                # Cells that are not pure rarely become pure when widened.
                 if number not in chosen and (one.is_pure or level == 0)
             }
             for start in range(0, MAX_TRIED_CELLS, AT_ONCE):
@@ -159,14 +159,14 @@ class Widener:
         return [chosen.get(number, best[number][1]) for number in range(len(small))]
 
     def _narrow(self, everybody: Sequence[WidenedAnswer], at: int) -> None:
-        """Take back what later steps made needless, in one feature of all answers."""
+        """Undo steps that later ones made needless, in one feature of all answers."""
         tried: list[tuple[WidenedAnswer, list[Cell]]] = []
         for one in everybody:
             counts = self.crowd.by_code(self._inside(one.cells), at)
             inner = self.widenings[at].narrower(one.own[at], one.cells[at])
             enough = [cell for cell in inner if counts[cell.codes].sum() >= self._k][:AT_ONCE]
             if enough:
-                # The last is as it is now: nothing may become less pure.
+                # The last one is the present cell: nothing may become less pure.
                 every = [*enough, one.cells[at]]
                 tried += [(one, [*one.cells[:at], cell, *one.cells[at + 1 :]]) for cell in every]
         with_shares = list(zip(tried, self._shares(tried), strict=True))
@@ -204,13 +204,13 @@ class Widener:
         return [move for _, move in moves[: MAX_TRIED_CELLS if one.is_pure else MAX_LAST_CELLS]]
 
     def _distance(self, one: WidenedAnswer, at: int, cell: Cell) -> float:
-        """How far a run is from the answer; of a changed value, how near to the person's."""
+        """Distance of a run to the answer; for a changed value, closeness to the person's."""
         position, answers = self.positions[at], self.answers
         middle = (cell.run[0] + cell.run[1]) / 2
         if answers.changed[self.places[at], one.answer]:
-            own = int(answers.factuals.descent[position, answers.owner[one.answer]])
+            own = int(answers.factuals.tree_codes[position, answers.owner[one.answer]])
             return -abs(middle - own)
-        return abs(middle - int(answers.rows.descent[position, one.answer]))
+        return abs(middle - int(answers.rows.tree_codes[position, one.answer]))
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Pureness:
-    """What the predictor says of the values inside the cells of an answer."""
+    """The share of accepted values inside the cells of an answer."""
 
     share: float
     error: float
@@ -303,7 +303,7 @@ class PurenessMeter:
         self._drawn = [place for place in self._places if place not in follow]
         self._requirements = required
         self._variants = AnswerVariants(self._answers, required.computed, required.constraints)
-        self._keys = person_keys(seed, self._answers.rows.descent.T)
+        self._keys = person_keys(seed, self._answers.rows.tree_codes.T)
 
     def measure(self, widened: Sequence[Widened], most: int) -> list[Pureness]:
         """The pureness of some widened answers."""
@@ -374,7 +374,7 @@ class PurenessMeter:
             position = schema.mutable[place]
             feature, column = schema.features[position], rows.frame.iloc[:, position]
             exact, near = feature.encode(column)
-            # What training never held is where its nearest value is, unless it is the answer's.
+            # A value that training never held counts as its nearest one, unless it is the answer's.
             code = np.where(exact >= 0, exact, np.minimum(near, feature.n_codes - 1))
             inside = np.stack([cells[at].inside(feature.n_codes) for _, cells in widened])
             own = self._answers.rows.frame.iloc[:, position].iloc[answers[of]]

@@ -27,8 +27,7 @@ from ..errors import McceWarning, ParameterError, shorten
 from ..explainer import MCCE, requirements_of
 from ..kernels import IntArray
 from ..parameters import check_flag
-from ..search.consequences import is_number
-from ..tables.features import known_numbers
+from ..tables.features import is_number, known_numbers
 from ..tables.schema import Schema
 from .changes import (
     AnswerChanges,

@@ -184,10 +184,10 @@ def check_receipt(receipt: Any, key: bytes | None = None) -> list[Check]:
         _canonical(content)
     except ValueError:
         raise ReadError("This is no receipt: its numbers must be finite.") from None
-    sealed = _is_seal(receipt.get("checksum"), _checksum(content))
+    sealed = _matches(receipt.get("checksum"), _checksum(content))
     checks = [Check("the receipt is unaltered", sealed, "its checksum differs")]
     if key is not None:
-        signed = _is_seal(receipt.get("signature"), _signature(content, key))
+        signed = _matches(receipt.get("signature"), _signature(content, key))
         missing = "its signature is missing or made with another key"
         checks.append(Check("it was signed with this key", signed, missing))
     return checks
@@ -250,7 +250,7 @@ def _number(text: str) -> float | int:
     return int(value) if value.is_integer() else value
 
 
-def _is_seal(given: Any, seal: str) -> bool:
+def _matches(given: Any, seal: str) -> bool:
     """Whether a seal is the one given, compared whole; what is given may be anything."""
     return hmac.compare_digest(str(given).encode("utf-8", "surrogatepass"), seal.encode())
 

@@ -187,7 +187,7 @@ class _Batch:
         ends += [float(rungs[i][2].far or 0) for i in ranged]
         answer, place = np.array([rung[:2] for rung in rungs])[which].T
         codes = self._with_values(answer, place, np.array(ends))
-        accepted, _ = self.trials.hold(answer, codes)
+        accepted, _ = self.trials.try_variants(answer, codes)
         refused = np.bincount(which, ~accepted, minlength=len(rungs)) > 0
         for i in np.flatnonzero(~refused).tolist():
             cell = rungs[i][:2]

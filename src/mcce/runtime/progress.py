@@ -126,12 +126,12 @@ class Clock:
 
 def without_prints() -> AbstractContextManager[None]:
     """Send what is printed inside to standard error: standard output is for results."""
-    return _prints.entered()
+    return _prints.active()
 
 
 def without_warnings() -> AbstractContextManager[None]:
     """Hide the warnings of mcce inside."""
-    return _warnings.entered()
+    return _warnings.active()
 
 
 def format_traceback(error: BaseException) -> str:
@@ -151,8 +151,8 @@ class _Shared:
         self._n_inside = 0
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Be inside."""
+    def active(self) -> Iterator[None]:
+        """Enter the shared context; the last thread to leave closes it."""
         with self._lock:
             if self._n_inside == 0:
                 self._context = self._make()

@@ -27,9 +27,9 @@ from ..kernels import CancelledError, ExpiredError, cancellable, context_with, i
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# Where waiting for a thread cannot be interrupted, Ctrl-C takes effect after so many seconds.
+# Where waiting for a thread cannot be interrupted, Ctrl-C takes effect within this many seconds.
 POLL_SECONDS = 0.1
-# What a function gave, and what it raised.
+# The result of a function, and what it raised.
 _Reply: TypeAlias = "queue.SimpleQueue[tuple[Any, Exception | None]]"
 
 
@@ -78,7 +78,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def in_caller(function: Callable[[], Result]) -> Result:
-    """The result of a function, called in the thread that takes the results of this task.
+    """Call a function in the thread that takes the results of this task; gives its result.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def in_caller(function: Callable[[], Result]) -> Result:
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Let the functions that :func:`in_caller` calls wait for those of other threads in here.
+    """Inside, functions that :func:`in_caller` calls run one at a time across threads.
 
     Examples
     --------
@@ -156,7 +156,7 @@ class _Calls:
         self._closed = False
 
     def call(self, function: Callable[[], Result]) -> Result:
-        """Have a function called, and wait for what it gives."""
+        """Have a function called, and wait for its result."""
         reply: _Reply = queue.SimpleQueue()
         self._waiting.put((reply, function))
         while True:
@@ -177,7 +177,7 @@ class _Calls:
                 del error
 
     def wake(self, _: Future[Any]) -> None:
-        """Tell the thread that takes results that there may be one."""
+        """Wake the thread that takes results: there may be one."""
         self._waiting.put(None)
 
     def serve_until(self, future: Future[Result]) -> Result:
@@ -207,7 +207,7 @@ class _Calls:
 
 # Held by the only thread of one_at_a_time that calls a function; a function may call others.
 _alone = threading.RLock()
-# What this thread must hold to call a function; None for nothing.
+# The lock that this thread must hold to call a function; None for none.
 _turn: ContextVar[AbstractContextManager[Any] | None] = ContextVar("mcce_turn", default=None)
 # Where the current task has functions called; None: in its own thread.
 _current: ContextVar[_Calls | None] = ContextVar("mcce_calls", default=None)

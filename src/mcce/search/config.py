@@ -150,7 +150,7 @@ class Search:
         check_flag("back_off", self.back_off)
         check_samples(self.n_samples, self.max_samples)
         check_bounds(self.max_sparsity, self.max_distance)
-        check_firmness(self.margin, self.copies, get_args(Copies))
+        check_margin_and_copies(self.margin, self.copies, get_args(Copies))
         check_choice("consequences", self.consequences, get_args(ConsequenceMode))
         check_rank_by(self.rank_by)
         check_real("tolerance", self.tolerance, "a finite number >= 0")
@@ -290,7 +290,7 @@ class ExactSearch:
         check_flag("keep_unseen", self.keep_unseen)
         check_samples(self.n_samples, self.max_samples)
         check_bounds(self.max_sparsity, self.max_distance)
-        check_firmness(self.margin, self.copies, get_args(Copies))
+        check_margin_and_copies(self.margin, self.copies, get_args(Copies))
 
     @property
     def needs(self) -> Needs:
@@ -364,7 +364,7 @@ def check_bounds(max_sparsity: Any, max_distance: Any) -> None:
         check_real("max_distance", max_distance, "a number >= 0", infinite=True)
 
 
-def check_firmness(margin: Any, copies: Any, choices: Sequence[str]) -> None:
+def check_margin_and_copies(margin: Any, copies: Any, choices: Sequence[str]) -> None:
     """Raise unless these are a margin, and what to do with copies of training rows."""
     check_real("margin", margin, "a finite number >= 0")
     check_choice("copies", copies, choices)

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateRows, Candidates, ReadColumns, SelectedColumns
+from ..candidates import CandidateRows, Candidates, ColumnCache, SelectedColumns
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..errors import NotFittedError
@@ -34,17 +34,25 @@ from ..relations import Dependency, Equality, Equivalence, Linear, Relation
 from ..relations.relation import match_values, values_of
 from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
 from ..tables.dtypes import to_dtype
-from ..tables.features import ULPS, Feature, decimals, epsilon, is_float32, known_numbers
+from ..tables.features import (
+    ULPS,
+    Feature,
+    decimals,
+    epsilon,
+    is_float32,
+    is_number,
+    known_numbers,
+)
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
 
 Rule: TypeAlias = Derived | Equality | Dependency
-# All integers below are exact in float64; columns of larger ones are not computed.
+# Smaller integers are exact in float64; columns with larger ones are not computed.
 MAX_EXACT_INTEGER = 2.0**53
 
 
 class Consequences:
-    """What follows from the actions of people."""
+    """Recomputes the columns that follow from the actions of people."""
 
     def __init__(
         self, columns: Sequence[ComputedColumn], rows: EncodedRows, constraints: Constraints
@@ -62,7 +70,7 @@ class Consequences:
 
     @property
     def places(self) -> list[int]:
-        """Places of the columns that follow among the mutable features."""
+        """Places of the computed columns."""
         return [column.place for column in self.columns]
 
     @property
@@ -80,7 +88,7 @@ class Consequences:
         return kept
 
     def complete(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
-        """Rows of codes with what follows from their changes."""
+        """Rows of codes with the consequences of their changes."""
         codes = codes.copy()
         for follower in self._followers:
             column = follower.column
@@ -94,7 +102,7 @@ class Consequences:
         return codes
 
     def complete_candidates(self, candidates: Candidates) -> Candidates:
-        """Candidates with what follows from their changes.
+        """Candidates with the consequences of their changes.
 
         The people of a group must be equal in all columns that the rules mention.
         """
@@ -271,7 +279,7 @@ class FormulaFollower:
         own, before = self._own[owner], self._formula[owner]
         with np.errstate(all="ignore"):
             kept = formula + self._scale(own, before, formula) * (own - before)
-            # A deviation that is unknown, since a value is missing, is none.
+            # If a value is missing, the deviation is unknown and counts as none.
             value = np.where(np.isnan(before) | np.isnan(own), formula, kept)
             value = self._in_cells(value, own, before, formula)
             differs = np.abs(value - own) > self._noise
@@ -288,7 +296,7 @@ class FormulaFollower:
         return tables.codes_for(self.column.place, values)
 
     def _inputs(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> pd.DataFrame:
-        """What the column is computed from."""
+        """The columns that the formula reads."""
         rows, columns = self._rows, list[Any]()
         for position in self.column.inputs:
             if position not in self._place_of:
@@ -300,8 +308,8 @@ class FormulaFollower:
                 new = tables.numbers(place)[drawn]
                 columns.append(np.where(own, self._numbers[position][owner], new))
             else:
-                pool = stack(rows.cells[position], unwrapped(tables.tables[place]))
-                columns.append(pool.take(np.where(own, owner, drawn + len(rows))))
+                cells = stack(rows.cells[position], unwrapped(tables.tables[place]))
+                columns.append(cells.take(np.where(own, owner, drawn + len(rows))))
         names = pd.Index([rows.schema.names[at] for at in self.column.inputs], dtype=object)
         return assemble(columns, names)
 
@@ -356,14 +364,14 @@ class TableFollower:
         # The last entry stands for a determinant that training never held.
         self._codes = np.full(len(rule.results) + 1, -1, dtype=np.int32)
         self._codes[found] = np.where(found < 0, -1, np.arange(found.size))
-        self._read: ReadColumns = {}
+        self._column_cache: ColumnCache = {}
 
     def follow(
         self, tables: GrowingTables, owner: IntArray, codes: Codes
     ) -> tuple[Codes, BoolArray]:
         """The training codes of the new values, and which follow."""
         selected = CandidateRows(self._rows, owner, codes, tables.tables)
-        new = self._codes[self._rule.expected(SelectedColumns(selected, self._read))]
+        new = self._codes[self._rule.expected(SelectedColumns(selected, self._column_cache))]
         return new, (new >= 0) & (new != self._own[owner])
 
     def cells(self, values: np.ndarray) -> pd.Series[Any]:
@@ -373,11 +381,6 @@ class TableFollower:
     def codes_for(self, tables: GrowingTables, values: np.ndarray) -> Codes:
         """The codes of training values; those that a generator left out are added."""
         return tables.codes_for_trained(self.column.place, values)
-
-
-def is_number(feature: Feature) -> bool:
-    """Whether a column holds numbers that can be computed with."""
-    return feature.kind == "numeric" and feature.table.dtype.kind in "iuf"
 
 
 class GrowingTables:
@@ -481,7 +484,7 @@ def kept_relations(
     ignored: bool | Sequence[str],
     constraints: Constraints,
 ) -> list[Relation]:
-    """All relations that ``fitted`` has, but those that are ignored.
+    """All relations found at fit, except ignored ones.
 
     A formula that the user declared replaces the relations with its target.
     """

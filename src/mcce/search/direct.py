@@ -4,8 +4,8 @@ Beyond the paper. Draws come from leaves of a few rows, so where few features ar
 leave few values, more draws bring nothing new. Here a person's allowed values are tried themselves:
 all levels, or the most frequent of many, and all numbers, or some quantiles of many. Rows with one
 change come first, then pairs, then triples, each person's until a good row is found or the budget
-is spent. What does not fit into the budget is made of the changes that raised the score most. In a
-wide table, only features that the surrogate looks at are tried, if there is one.
+is spent. If not all rows fit into the budget, they are made of the changes that raised the score
+most. In a wide table, only features that the surrogate splits on are tried, if there is one.
 
 People with an answer are searched for better ones. On a small table, all rows with as many changes
 as the answer are tried, so none that the allowed values can make has fewer. On others, all with
@@ -29,7 +29,7 @@ from ..kernels import BoolArray, Codes, DrawLimits, IntArray, RowTable
 from ..postprocess.filters import ExcludeUnstable
 from ..tables.features import Feature
 from ..tables.schema import OWN, Schema
-from .visited import VisitedRows, influential_units
+from .visited import VisitedRows, influential_sets
 
 # Rows scored per person to show that no row is better. A table is small for a person if their
 # allowed values can make no more rows than that.
@@ -41,7 +41,7 @@ MAX_CHANGES, MAX_STARTS = 3, 256
 Stop = Callable[[], bool]
 # Features with few values have all of them tried; other numbers, this many quantiles.
 ALL_VALUES, N_QUANTILES = 32, 15
-# Most levels of a feature.
+# The most levels of a feature that are tried.
 MAX_LEVELS = 64
 
 
@@ -60,7 +60,7 @@ class DirectSettings:
 
 
 class DirectSearch:
-    """The direct search for some people of a block, among whose visited rows it puts its own."""
+    """The direct search for some people of a block; it adds to their visited rows."""
 
     def __init__(
         self,
@@ -73,12 +73,12 @@ class DirectSearch:
         self.visited = visited
         self.people = candidates.people
         self._unstable = unstable
-        # Whose table is small.
+        # People whose table is small.
         self.small: IntArray = np.empty(0, dtype=np.int64)
         self._features = _known_features(candidates)
-        units = visited.settings.units
-        influential = units[influential_units(visited.settings, candidates.rows.schema)].any(axis=0)
-        self._knows_all = None not in self._features and influential.sum() == units.sum()
+        sets = visited.settings.feature_sets
+        influential = sets[influential_sets(visited.settings, candidates.rows.schema)].any(axis=0)
+        self._knows_all = None not in self._features and influential.sum() == sets.sum()
         for at in np.flatnonzero(~influential).tolist():
             self._features[at] = None
 
@@ -95,7 +95,7 @@ class DirectSearch:
         sizes = [prod(1 + choice.n_allowed for choice in theirs) for theirs in values]
         small = np.array(sizes) <= (MAX_ROWS_FEWER if self._knows_all else 0)
         values = [
-            [choice.whole for choice in theirs] if is_small else theirs
+            [choice.with_all for choice in theirs] if is_small else theirs
             for theirs, is_small in zip(values, small, strict=True)
         ]
         all_ = len(self._features)
@@ -146,7 +146,7 @@ class DirectSearch:
         visited = self.visited
         numbers = visited.number_rows(person, _row_draws(codes), codes)
         visited.evaluate(numbers)
-        good = visited.good(numbers)
+        good = visited.are_good(numbers)
         good &= ~self._unstable.has_failed(self.people[person], visited.draw[numbers])
         visited.reach(numbers[good])
         return numbers, good
@@ -207,7 +207,7 @@ class DirectSearch:
         rows, mutable = self.visited.factuals, self.visited.factuals.schema.mutable
         people = self.people[person]
         limits = self.visited.task.factual_limits.limits(people, rows.schema.features)
-        # People who may have any value but their own choose alike.
+        # Without limits, the choice depends on the own value alone.
         unlimited: dict[tuple[int, int], Choice] = {}
         values = []
         for at, own_codes in enumerate(rows.exact[mutable][:, people].T.tolist()):
@@ -239,7 +239,7 @@ def _n_combined(sizes: list[int], n_changes: int) -> int:
 
 
 def _fill_grid(rows: Codes, start: int, values: dict[int, Codes]) -> int:
-    """Put all combinations of some features' values into rows from a place on; gives the next."""
+    """Put all combinations of some features' values into rows from ``start``; gives the end."""
     size = each = prod(len(codes) for codes in values.values())
     for at, codes in values.items():
         each //= len(codes)
@@ -275,8 +275,8 @@ def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
         feature = schema.features[position]
         counts = np.bincount(accepted[position], minlength=feature.n_codes)
         if feature.kind == "numeric":
-            places = _even_places(accepted.shape[1])
-            found = np.searchsorted(np.cumsum(counts), places, side="right")
+            ranks = _even_ranks(accepted.shape[1])
+            found = np.searchsorted(np.cumsum(counts), ranks, side="right")
             chosen.append(np.unique(found).astype(np.int32))
         else:
             chosen.append(np.argsort(-counts, kind="stable").astype(np.int32))
@@ -311,7 +311,7 @@ class Choice:
 
     @cached_property
     def n_allowed(self) -> int:
-        """How many codes are allowed; counting them takes no time, making them may."""
+        """Number of allowed codes; cheaper than listing them."""
         return int((self.runs[:, 1] - self.runs[:, 0]).sum())
 
     @cached_property
@@ -324,11 +324,11 @@ class Choice:
     def quantiles(self) -> Codes:
         """Some allowed codes at equal distances."""
         ends = np.cumsum(self.runs[:, 1] - self.runs[:, 0])
-        places = _even_places(self.n_allowed)
-        run = np.searchsorted(ends, places, side="right")
-        return _merge(self.runs[run, 1] - (ends[run] - places))
+        ranks = _even_ranks(self.n_allowed)
+        run = np.searchsorted(ends, ranks, side="right")
+        return _merge(self.runs[run, 1] - (ends[run] - ranks))
 
-    def may(self, codes: Codes) -> BoolArray:
+    def allows(self, codes: Codes) -> BoolArray:
         """Whether codes are allowed."""
         run = np.searchsorted(self.runs[:, 0], codes, side="right") - 1
         return (run >= 0) & (codes < np.append(self.runs[:, 1], 0)[run])
@@ -347,7 +347,7 @@ class Choice:
         """Codes to try with other changes."""
         if self.everything or self.feature is None:
             return self.allowed
-        usual = self.frequent[self.may(self.frequent)]
+        usual = self.frequent[self.allows(self.frequent)]
         if self.feature.kind != "numeric":
             return usual[:MAX_LEVELS]
         if self.n_allowed > N_QUANTILES:
@@ -355,21 +355,21 @@ class Choice:
         else:
             grid = self.allowed
         missing = np.array([self.feature.n_codes - 1], dtype=np.int32)
-        if self.feature.has_missing and self.may(missing).all():
+        if self.feature.has_missing and self.allows(missing).all():
             grid = _merge(grid, missing)
         return grid
 
     @property
-    def whole(self) -> Choice:
-        """All codes, in whatever combination."""
+    def with_all(self) -> Choice:
+        """The same with all allowed codes, alone and in combination."""
         return replace(self, everything=True)
 
 
 NO_CHOICE = Choice(None, np.empty((0, 2), dtype=np.int32), np.empty(0, dtype=np.int32))
 
 
-def _even_places(n: int) -> IntArray:
-    """Places at equal distances in a list of a length, without its ends."""
+def _even_ranks(n: int) -> IntArray:
+    """Evenly spaced positions in a list of length ``n``, without its ends."""
     return (2 * np.arange(N_QUANTILES if n else 0) + 1) * n // (2 * N_QUANTILES)
 
 

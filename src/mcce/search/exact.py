@@ -2,8 +2,8 @@
 
 Beyond the paper, which ranks some of these rows. For each person, rows with one change come first,
 then those with two, and so on; among equals the nearest. The first valid and allowed row is the
-best there is. Of the others, those are answers that would not be valid or allowed with some of
-their changes undone.
+best there is. Further answers are rows that would not be valid or allowed with some of their
+changes undone.
 
 The predictor scores the first few of everybody together, in growing batches. People with more rows
 than the budget allows, or whose rows take longer to list, are left to the sampling stages.
@@ -26,8 +26,8 @@ from ..distances import Gower, measure_rows
 from ..generate import blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
 from ..postprocess.filters import ExcludeUnstable, RowFilter
-from ..postprocess.validation import GROWTH, ROWS_PER_CALL, Answers
-from ..predictors.decision import Decision
+from ..postprocess.validation import GROWTH, Answers
+from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
@@ -51,7 +51,7 @@ class ExactStage:
 
     def excluding(self, unstable: ExcludeUnstable) -> ExactStage:
         """The same stage without rows that failed the final call."""
-        # Answers from draws have negative numbers, so as not to be mixed up with places.
+        # Answers from draws have negative numbers, unlike those from the listing.
         drawn = unstable.draw < 0
         listed = ExcludeUnstable(unstable.person[~drawn], unstable.draw[~drawn])
         failed = ExcludeUnstable(unstable.person[drawn], -1 - unstable.draw[drawn])
@@ -59,7 +59,7 @@ class ExactStage:
         return replace(self, unstable=listed, draws=draws)
 
     def run(self, people: IntArray) -> SearchOutcome:
-        """Search for people; those whom the time does not suffice for have answers from draws."""
+        """Search for people; those not reached in time get answers from draws."""
         drawn = None if self.draws is None else self.draws.run(people)
         proven = self._run(people)
         if drawn is None or not proven.stopped:
@@ -140,11 +140,11 @@ class ExactStage:
             scored = settings.decision.score(rows.take(piece).frame)
             valid[piece], score[piece] = scored.valid, scored.score
         starts = np.cumsum(sizes) - sizes
-        place = np.arange(owner.size) - np.repeat(starts, sizes)
-        place += np.repeat([proof.n_evaluated for proof in proofs], sizes)
+        number = np.arange(owner.size) - np.repeat(starts, sizes)
+        number += np.repeat([proof.n_evaluated for proof in proofs], sizes)
         sparsity = (codes != OWN).sum(axis=0)
         gower = measure_rows(Gower(), rows)
-        evaluated = Answers(rows, place, np.zeros_like(place), score, sparsity, gower)
+        evaluated = Answers(rows, number, np.zeros_like(number), score, sparsity, gower)
         for proof, start, size in zip(proofs, starts, sizes, strict=True):
             theirs = np.arange(start, start + size)
             proof.update(evaluated.take(theirs), allowed[theirs], valid[theirs])
@@ -169,7 +169,7 @@ class ExactStage:
 
 @dataclass(frozen=True, eq=False)
 class ExactSettings:
-    """What is searched for, among which rows, and with which budget."""
+    """The decision, the filters and the budget of an exact search."""
 
     generator: CapableGenerator
     decision: Decision
@@ -210,7 +210,7 @@ class Proof:
 
     @property
     def n_evaluated(self) -> int:
-        """Rows evaluated; the next one has this place in the order."""
+        """Rows evaluated; the next one has this number."""
         return self.n_listed - self.n_left
 
     def list_more(self) -> None:
@@ -266,7 +266,7 @@ class Proof:
         return np.isin(self.n_evaluated + np.arange(n_rows), theirs)
 
     def update(self, rows: Answers, allowed: BoolArray, valid: BoolArray) -> None:
-        """Take in the predictor's results for the next rows, as far as they are allowed."""
+        """Record the predictor's results for the next rows."""
         best = rows.take(self._needed(rows.rows.codes, np.flatnonzero(valid)))
         self.answers.append(replace(best, rank=self.n_valid + 1 + np.arange(best.owner.size)))
         self.n_valid += best.owner.size
@@ -309,7 +309,7 @@ def _person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> 
         changed = np.ones(feature.n_codes, dtype=bool)
         costs.append(weight * gower_gap(numbers, own, feature.spread, changed))
     return Person(
-        given=rows.descent[:, person],
+        given=rows.tree_codes[:, person],
         own=rows.exact[:, person],
         stays=factual_limits.stays[:, person],
         limits=factual_limits.limits(one, features),

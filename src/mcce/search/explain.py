@@ -50,10 +50,10 @@ def explain(
     clock.stop("decision")
     people = np.flatnonzero(~scored.valid)
     bar = ProgressBar(people.size, "explain", settings.verbose)
-    ends = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
-    on_progress = _watch(bar, callback, ends)
+    deadline = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
+    on_progress = _watch(bar, callback, deadline)
     request = SearchRequest(
-        fitted, settings, constraints, rows, people, on_progress, ends, scored=scored
+        fitted, settings, constraints, rows, people, on_progress, deadline, scored=scored
     )
     try:
         outcome = search(request)
@@ -74,13 +74,13 @@ def explain(
     return to_counterfactuals(rows, scored, outcome, seconds, measures)
 
 
-def _watch(bar: ProgressBar, callback: Callback | None, ends: float) -> Callback:
+def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Callback:
     """Shows progress, calls the user's callback, and enforces the time limit."""
 
     def on_progress(progress: Progress) -> bool | None:
         bar.show(progress.n_settled)
         stop = callback(progress) if callback is not None else None
-        return stop or time.monotonic() >= ends
+        return stop or time.monotonic() >= deadline
 
     return on_progress
 
@@ -146,7 +146,7 @@ def further_measures(
     if outcome.computed or fitted.plausibility is not None:
         followed = outcome.answers.rows.codes[[column.place for column in outcome.computed]] != OWN
         measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
-    # These two are measured in any case.
+    # These two are always measured.
     if fitted.distance.name not in ("gower", "l1"):
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
     if isinstance(search, ExactSearch):
@@ -162,7 +162,7 @@ def further_measures(
 def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
     """One warning per call for what a user must not overlook, at the line that calls ``explain``.
 
-    Called by a public ``explain`` itself, or the line would be another.
+    To find that line, a public ``explain`` must call this itself.
     """
     result = result.to_pandas()
     messages = []

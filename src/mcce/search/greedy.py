@@ -19,7 +19,7 @@ from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.validation import PredictionCache, Selection
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
-from .visited import PredictedRows, VisitedRows, WalkSettings, influential_units
+from .visited import PredictedRows, VisitedRows, WalkSettings, influential_sets
 
 
 class GreedyWalk:
@@ -47,9 +47,9 @@ class GreedyWalk:
             self._store_known_scores(cache, ~unstable(cache.candidates), whole_block=whole_block)
         else:
             self.visited = PredictedRows(settings, run, cache.candidates, unstable)
-        self._influential = influential_units(settings, cache.candidates.rows.schema)
+        self._influential = influential_sets(settings, cache.candidates.rows.schema)
         self.targets: Codes = cache.candidates.select(self.person, self.draw).codes
-        self.at: IntArray = np.zeros_like(self.person)
+        self.current_row: IntArray = np.zeros_like(self.person)
         self.arrived: BoolArray = np.zeros(self.person.size, dtype=bool)
         self.abandoned = self._later = valid.rank[order] > settings.n_targets
         self._reverting: IntArray | None = None
@@ -60,27 +60,27 @@ class GreedyWalk:
     def _start(self, walks: IntArray) -> None:
         targets = self.targets[:, walks]
         start = targets if self._backwards else np.full_like(targets, OWN)
-        self.visited.trust(self._visit(walks, targets))
-        self.at[walks] = self._visit(walks, start)
+        self.visited.mark_plausible(self._visit(walks, targets))
+        self.current_row[walks] = self._visit(walks, start)
         # With an unstable predictor even the person's own row may be a target.
         self.arrived = self.arrived.copy()
         self.arrived[walks] = (start == targets).all(axis=0)
 
     def reconsider(self, person: IntArray) -> None:
-        """Go on with the walks of people about whose rows something was learned."""
+        """Go on with the walks of people for whose rows there are new scores."""
         theirs = np.isin(self.person, person) & ~self._later
         walks = np.flatnonzero(theirs)
         at_target = (self._codes(walks) == self.targets[:, walks]).all(axis=0)
         self.arrived = self.arrived.copy()
-        good = self.visited.good(self.at[walks])
+        good = self.visited.are_good(self.current_row[walks])
         self.arrived[walks] = at_target | good
-        # Longer walks go on only for whom no other has arrived.
+        # Longer walks go on only for people without one that has arrived.
         has_one = np.isin(self.person, self.person[walks[good]])
         self.abandoned = self.abandoned & (has_one | ~theirs)
         self._active, self._reverting = theirs, None
 
     def resume(self, n_wanted: int) -> None:
-        """Start the later walks, and go on with abandoned ones until so many answers are found."""
+        """Start the later walks, and go on with abandoned ones until ``n_wanted`` have arrived."""
         self.n_wanted = n_wanted
         self._start(np.flatnonzero(self._later))
         self.abandoned = np.zeros_like(self.abandoned)
@@ -118,16 +118,16 @@ class GreedyWalk:
         self._reverting = self._revert(self._reverting)
 
     def _step(self, walking: IntArray) -> None:
-        """Copy one more unit of features from the target: one that ends the walk, or the best."""
+        """Copy one more set of features from the target: one that ends the walk, or the best."""
         visited, here, there = self.visited, self._codes(walking), self.targets[:, walking]
-        walk, unit = self._influential_moves(*self._moves(here != there))
-        codes = np.where(self.settings.units[unit].T, there[:, walk], here[:, walk])
+        walk, moved = self._influential_moves(*self._moves(here != there))
+        codes = np.where(self.settings.feature_sets[moved].T, there[:, walk], here[:, walk])
         row = self._visit(walking[walk], codes)
         visited.evaluate(row)
-        order = np.lexsort((unit, -visited.desirability(row), ~visited.good(row), walk))
+        order = np.lexsort((moved, -visited.desirability(row), ~visited.are_good(row), walk))
         best = order[_starts(walk[order])]
-        self.at[walking] = row[best]
-        ends = visited.good(row[best]) | (self._codes(walking) == there).all(axis=0)
+        self.current_row[walking] = row[best]
+        ends = visited.are_good(row[best]) | (self._codes(walking) == there).all(axis=0)
         self.arrived[walking[ends]] = True
 
     def _abandon(self) -> None:
@@ -142,29 +142,29 @@ class GreedyWalk:
         self.abandoned = self.abandoned | (enough & too_long & ~self.arrived)
 
     def _revert(self, walks: IntArray) -> IntArray:
-        """Revert one unit of features where the row stays as good; gives the walks that moved."""
+        """Revert one set of features where the row stays as good; gives the walks that moved."""
         visited, here = self.visited, self._codes(walks)
-        walk, unit = self._moves(here != OWN)
-        codes = np.where(self.settings.units[unit].T, OWN, here[:, walk])
-        # What follows from changes goes with them.
-        changed = (codes[self.settings.units.any(axis=0)] != OWN).any(axis=0)
-        walk, unit, codes = walk[changed], unit[changed], codes[:, changed]
-        row, now = self._visit(walks[walk], codes), self.at[walks[walk]]
+        walk, moved = self._moves(here != OWN)
+        codes = np.where(self.settings.feature_sets[moved].T, OWN, here[:, walk])
+        # A row that changes nothing but consequences is no move.
+        changed = (codes[self.settings.feature_sets.any(axis=0)] != OWN).any(axis=0)
+        walk, moved, codes = walk[changed], moved[changed], codes[:, changed]
+        row, now = self._visit(walks[walk], codes), self.current_row[walks[walk]]
         left = np.flatnonzero(self._as_good(row, now))
-        walk, unit, row = walk[left], unit[left], row[left]
-        order = np.lexsort((unit, -visited.desirability(row), ~visited.plausible[row], walk))
+        walk, moved, row = walk[left], moved[left], row[left]
+        order = np.lexsort((moved, -visited.desirability(row), ~visited.plausible[row], walk))
         best = order[_starts(walk[order])]
-        self.at[walks[walk[best]]] = row[best]
+        self.current_row[walks[walk[best]]] = row[best]
         return walks[walk[best]]
 
     def _as_good(self, row: IntArray, now: IntArray) -> BoolArray:
-        """Valid rows that are allowed and plausible if others are; the cheapest check first."""
+        """Valid rows that are allowed and plausible if the present ones are; cheap checks first."""
         visited = self.visited
-        visited.check(np.concatenate([row, now]))
+        visited.check_filters(np.concatenate([row, now]))
         as_good: BoolArray = visited.allowed[row] >= visited.allowed[now]
         visited.evaluate(row[as_good])
         as_good &= visited.valid[row]
-        visited.assess(np.concatenate([row[as_good], now]))
+        visited.check_plausibility(np.concatenate([row[as_good], now]))
         return as_good & (visited.plausible[row] >= visited.plausible[now])
 
     def _visit(self, walks: IntArray, codes: Codes) -> IntArray:
@@ -173,26 +173,26 @@ class GreedyWalk:
         return row
 
     def _moves(self, differs: BoolArray) -> tuple[IntArray, IntArray]:
-        """All possible moves: which walk, and which unit of features."""
-        of, feature = np.nonzero(self.settings.units)
+        """All possible moves: which walk, and which set of features."""
+        of, feature = np.nonzero(self.settings.feature_sets)
         moves = np.logical_or.reduceat(differs[feature], _starts(of), axis=0)
-        walk, unit = np.nonzero(moves.T)
-        return walk, unit
+        walk, moved = np.nonzero(moves.T)
+        return walk, moved
 
-    def _influential_moves(self, walk: IntArray, unit: IntArray) -> tuple[IntArray, IntArray]:
-        """The moves of influential units; all moves of a walk that has none."""
-        influential = self._influential[unit]
+    def _influential_moves(self, walk: IntArray, moved: IntArray) -> tuple[IntArray, IntArray]:
+        """The moves of influential sets; all moves of a walk that has none."""
+        influential = self._influential[moved]
         has_influential = np.bincount(walk[influential], minlength=walk.max(initial=0) + 1) > 0
         kept = influential | ~has_influential[walk]
-        return walk[kept], unit[kept]
+        return walk[kept], moved[kept]
 
     def _codes(self, walks: IntArray) -> Codes:
-        return np.ascontiguousarray(self.visited.cells[self.at[walks], 1:].T)
+        return np.ascontiguousarray(self.visited.cells[self.current_row[walks], 1:].T)
 
     @property
     def n_changes(self) -> IntArray:
         """Changed features of each walk so far."""
-        return np.asarray((self.visited.cells[self.at, 1:] != OWN).sum(axis=1))
+        return np.asarray((self.visited.cells[self.current_row, 1:] != OWN).sum(axis=1))
 
 
 def _starts(numbers: IntArray) -> IntArray:

@@ -57,7 +57,7 @@ class SurrogateRun:
 
     surrogate: Surrogate
     history: ScoreHistory
-    own: ScoredRows | None = None
+    factual_scores: ScoredRows | None = None
     max_evaluations: int | None = None
 
     def may_score(self, people: IntArray) -> BoolArray:
@@ -75,13 +75,13 @@ class SurrogateRun:
 
 
 def start_surrogate(
-    surrogate: Surrogate | None, search: Search, n_factuals: int, own: ScoredRows | None
+    surrogate: Surrogate | None, search: Search, n_factuals: int, factual_scores: ScoredRows | None
 ) -> SurrogateRun | None:
-    """The surrogate of a search with targets; None has the predictor score every row."""
+    """The surrogate of a search with targets; without one, the predictor scores every row."""
     most = search.max_evaluations
     if most is not None and surrogate is None:
         surrogate = Surrogate.unlearned()
     if surrogate is None or not (surrogate.is_good or most is not None):
         return None
     n_scored, n_valid = np.zeros((2, n_factuals), dtype=np.int64)
-    return SurrogateRun(surrogate, ScoreHistory(n_scored, n_valid), own, most)
+    return SurrogateRun(surrogate, ScoreHistory(n_scored, n_valid), factual_scores, most)

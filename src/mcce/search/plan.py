@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..candidates import ReadColumns
+from ..candidates import ColumnCache
 from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
@@ -27,7 +27,7 @@ from ..postprocess.filters import (
     RowFilter,
 )
 from ..postprocess.ranking import Ranking
-from ..postprocess.validation import RememberedScores
+from ..postprocess.validation import RowScores
 from ..predictors.decision import ScoredRows
 from ..protocols import Callback
 from ..tables.schema import EncodedRows
@@ -47,7 +47,7 @@ from .reasons import NO_DESIRED, limit_of
 from .sampling import SamplingStage
 from .stage import SearchOutcome, SearchTask, run_search
 
-# What only searches beyond the paper's use is imported there.
+# Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
     from ..relations import Relation
     from .consequences import ComputedColumn, Consequences
@@ -56,13 +56,12 @@ if TYPE_CHECKING:
     from .visited import WalkSettings
     from .walking import Walk
 
-# Draws from which changes are undone, per answer above one: some end in the same row.
+# Draws to undo changes from, for each answer after the first: some end in the same row.
 DRAWS_PER_ANSWER = 4
-# Up to this many times the first draws, targets may exceed the bounds on changes and distance: a
-# walk to them may make fewer changes. After that, they must keep them.
+# Up to this many times the first draws, targets may exceed the bounds on changes and distance,
+# because a walk may make fewer changes; further targets may not.
 UNBOUNDED_DRAWS = 10
-# Rows scored for a person until a search with a surrogate tries no more: before it draws more, and
-# at last.
+# Most rows scored per person with a surrogate: before drawing more, and in the last stage.
 MAX_TRIES, MAX_LAST_TRIES = 24, 600
 
 
@@ -89,7 +88,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class SearchRequest:
-    """One search: with what ``fit`` learned, for the factuals at which positions, until when."""
+    """One search: what ``fit`` learned, the factuals to explain, and the deadline."""
 
     fitted: Fitted
     settings: Settings
@@ -97,13 +96,15 @@ class SearchRequest:
     factuals: EncodedRows
     people: IntArray
     callback: Callback
-    ends: float = math.inf
-    gradual: bool = True
-    # Of the factuals themselves.
+    # By time.monotonic().
+    deadline: float = math.inf
+    # Draws all at once, and gives no reasons.
+    answers_only: bool = False
+    # Scores of the factuals themselves.
     scored: ScoredRows | None = None
-    # Of candidates, from other searches for the same people.
-    remembered: RememberedScores | None = None
-    # Rows scored per person by changes that are tried directly.
+    # Scores of candidates, from other searches for the same people.
+    row_scores: RowScores | None = None
+    # Most rows scored per person by the direct search.
     max_direct_rows: int = 5_000
 
 
@@ -123,7 +124,7 @@ def search(request: SearchRequest) -> SearchOutcome:
     consequences = _consequences(computed, factuals, constraints)
     task = SearchTask(
         generator=fitted.generator,
-        # A proof needs to know of every row whether its label is a desired one.
+        # A proof needs the label of every row.
         decision=replace(fitted.decision, rule=fitted.label_rule if by_rule else None),
         seed=fitted.seed,
         constraints=constraints,
@@ -138,10 +139,10 @@ def search(request: SearchRequest) -> SearchOutcome:
         n_jobs=settings.n_jobs,
         callback=request.callback,
         max_direct_rows=request.max_direct_rows,
-        ends=request.ends,
-        gradual=request.gradual,
+        deadline=request.deadline,
+        answers_only=request.answers_only,
         consequences=consequences,
-        remembered=request.remembered,
+        row_scores=request.row_scores,
         surrogate_run=_surrogate_run(fitted, sampling, len(factuals), request.scored),
     )
     plan = _StagePlan(fitted, settings, sampling, task)
@@ -152,7 +153,7 @@ def search(request: SearchRequest) -> SearchOutcome:
 def _surrogate_run(
     fitted: Fitted, sampling: Search, n_factuals: int, scored: ScoredRows | None
 ) -> SurrogateRun | None:
-    """What the surrogate does in this search; None where it has no use."""
+    """The surrogate of this search; None if it has no use for one."""
     if not sampling.n_targets:
         return None
     from .history import start_surrogate
@@ -176,7 +177,7 @@ def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
 def recomputed(
     fitted: Fitted, settings: Settings, constraints: Constraints
 ) -> list[ComputedColumn]:
-    """The columns that follow when a search changes what they follow from."""
+    """The columns that a search recomputes when it changes others."""
     if _sampling_search(settings).consequences != "recompute":
         return []
     from .consequences import followed_relations, plan_computed
@@ -207,7 +208,7 @@ def _sampling_search(settings: Settings) -> Search:
 
 @dataclass(frozen=True, eq=False)
 class _StagePlan:
-    """What the stages of one call are made of; ``search`` is the one by sampling."""
+    """Makes the stages of one call; ``search`` is the one by sampling."""
 
     fitted: Fitted
     settings: Settings
@@ -217,8 +218,8 @@ class _StagePlan:
     def all_stages(self) -> Iterator[SamplingStage | ExactStage]:
         """The stages, first with all relations found, then only with those that are enforced.
 
-        So answers break what few training rows break only where nothing else is found. The exact
-        search knows the enforced ones alone: its proof is about one set of rows.
+        Relations that a few training rows break are dropped only if nothing else is found. The
+        exact search uses the enforced ones alone: its proof is about one set of rows.
         """
         found, plan = self.fitted.relations, self
         sure = tuple(one for one in found or () if one.enforced)
@@ -248,7 +249,7 @@ class _StagePlan:
             from .exact import ExactStage
 
             # With a time limit, draws come first, for people whom the proof does not reach.
-            draws = replace(stage, final=False) if math.isfinite(self.task.ends) else None
+            draws = replace(stage, final=False) if math.isfinite(self.task.deadline) else None
             yield ExactStage(self.task, self._exact_settings(settings.search, ranking), draws=draws)
         n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
         if search.n_targets:
@@ -262,7 +263,7 @@ class _StagePlan:
             yield replace(last, walk=replace(walk, answers_all=True))
             stage = replace(stage, ranking=targets, n_samples=most, walk=walk, final=True)
             if stage.uses_surrogate:
-                # What few draws and direct changes do not show, a few more seldom do.
+                # Where few draws and direct changes find nothing, a few more draws rarely do.
                 walk = replace(walk, answers_all=True, max_tries=MAX_LAST_TRIES)
                 yield replace(stage, n_samples=max_samples, walk=walk)
                 return
@@ -338,19 +339,19 @@ class _StagePlan:
             stop_at_first=search.max_distance is None and self.task.surrogate_run is None,
         )
         walk = self._walk_settings(ranking, n_targets=search.n_targets)
-        return Walk(walk, selection, direct, fewest=search.extra_changes == 0)
+        return Walk(walk, selection, direct, fewest_changes=search.extra_changes == 0)
 
     def _walk_settings(
         self, ranking: Ranking, *, n_targets: int, backwards: bool = False
     ) -> WalkSettings:
-        from .visited import WalkSettings, units_of
+        from .visited import WalkSettings, find_feature_sets
 
         task = self.task
         return WalkSettings(
             task=task,
             filters=tuple(self._row_filters()),
             plausible=next(iter(ranking.checks), None),
-            units=units_of(task.constraints, task.consequences),
+            feature_sets=find_feature_sets(task.constraints, task.consequences),
             extra_changes=self.search.extra_changes,
             n_targets=n_targets,
             backwards=backwards,
@@ -379,7 +380,7 @@ class _StagePlan:
     def _row_filters(self) -> list[RowFilter]:
         task, relations = self.task, self._relations()
         search = self.settings.search
-        return row_filters(self.fitted, search, task.constraints, relations, task.read)
+        return row_filters(self.fitted, search, task.constraints, relations, task.column_cache)
 
     def _relations(self) -> list[Relation]:
         """The relations that answers keep."""
@@ -408,7 +409,7 @@ def row_filters(
     search: Search | ExactSearch,
     constraints: Constraints,
     relations: list[Relation],
-    read: ReadColumns,
+    column_cache: ColumnCache,
 ) -> list[RowFilter]:
     """The filters of whole rows: constraints, copies of training rows, relations."""
     filters: list[RowFilter] = [
@@ -421,4 +422,4 @@ def row_filters(
                 "rows. Fit again."
             )
         filters.append(ExcludeTrainingRows(fitted.training_rows))
-    return filters + [KeepsRelation(one, read) for one in relations]
+    return filters + [KeepsRelation(one, column_cache) for one in relations]

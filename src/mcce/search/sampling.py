@@ -29,18 +29,17 @@ from ..runtime.threads import map_ordered, n_threads
 from .reasons import explain_misses
 from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
 
-# The paper's search walks nowhere, and loads none of this.
+# The paper's search has no walks, and does not load this.
 if TYPE_CHECKING:
     from .walking import Walk, WalkedBlock
 
-# Memory of a walk, in draws.
+# A walk needs as much memory as this many draws.
 DRAWS_PER_WALK = 40
 # With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
 SMALLER_BLOCKS = 6
-# Draws of people for whom the predictor may not be called any more.
+# Draws for people for whom the predictor may not be called any more.
 FEW_DRAWS = 100
-# Threads of a search with a surrogate at most: more of them wait for one another, since much of it
-# is Python.
+# Most threads of a search with a surrogate: much of it is Python, and more threads would wait.
 MAX_THREADS = 4
 # Blocks of such a search for each thread, but of no fewer draws than these.
 BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
@@ -68,7 +67,7 @@ class SamplingStage:
         stage = self
         while stage.n_samples < max_samples:
             doubled = min(2 * stage.n_samples, max_samples)
-            stage = replace(stage, n_samples=doubled if self.task.gradual else max_samples)
+            stage = replace(stage, n_samples=max_samples if self.task.answers_only else doubled)
             yield stage
 
     @property
@@ -80,7 +79,7 @@ class SamplingStage:
         """Search for people, block by block."""
         run = self.task.surrogate_run
         may_score = np.ones(people.size, dtype=bool) if run is None else run.may_score(people)
-        # For whom the predictor is not called any more, only a reason is left to find.
+        # People for whom the predictor may not be called any more only get a reason.
         some, last = people[may_score], people[~may_score & self.final]
         monitor = Monitor(self.task.callback, some.size + last.size)
         parts = [*self._run_blocks(some, monitor), *self._briefly()._run_blocks(last, monitor)]
@@ -90,7 +89,7 @@ class SamplingStage:
     def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
         in_blocks = takewhile(lambda _: not monitor.stopped, self._blocks(people))
         if self.uses_surrogate:
-            # The predictor is called little, so whole blocks run in threads.
+            # The predictor is rarely called, so whole blocks run in threads.
             run = partial(self._run_block, monitor=monitor)
             yield from filter(None, map_ordered(run, in_blocks, self._n_threads))
             return
@@ -115,8 +114,8 @@ class SamplingStage:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
             if self.walk.direct is not None:
                 n_draws += task.max_direct_rows * self.walk.answers_all
-        # With a time limit the first blocks are small, so that it does not pass without answers.
-        n_smaller = SMALLER_BLOCKS if math.isfinite(task.ends) else 0
+        # With a time limit the first blocks are small, so that some people get answers in time.
+        n_smaller = SMALLER_BLOCKS if math.isfinite(task.deadline) else 0
         n_least = BLOCKS_PER_THREAD * self._n_threads if self.uses_surrogate else 1
         n_least = min(n_least, people.size * n_draws // MIN_DRAWS)
         return blocks(task.factual_limits, people, n_draws, task.memory, n_smaller, n_least)
@@ -174,8 +173,8 @@ class SamplingStage:
             ranked.candidates,
             task.decision,
             groups,
-            task.scores,
-            task.remembered,
+            task.draw_scores,
+            task.row_scores,
             surrogate,
         )
         validation = LazyValidation(ranked, cache)
@@ -183,12 +182,12 @@ class SamplingStage:
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), cache.n_evaluated)
         misses, reasons = Answers.concat(task.factuals, []), dict[int, Reason]()
-        if self.final and task.gradual and run is None:
+        if self.final and not task.answers_only and run is None:
             misses, reasons = explain_misses(validation)
         valid = validation.selection()
         walked = self._walked(cache, valid, monitor)
         answers = valid.to_answers(cache) if walked is None else walked.find_answers()
-        if self.final and task.gradual and run is not None and not monitor.stopped:
+        if self.final and not task.answers_only and run is not None and not monitor.stopped:
             from .walking import SurrogateBlock, explain_unanswered
 
             assert isinstance(walked, SurrogateBlock)

@@ -1,7 +1,7 @@
 """Which of a person's visited rows to return, without a needless change.
 
 Beyond the paper. Plausible rows come first, and copies of accepted training rows last unless they
-are allowed. Among equals in that, rows with few enough changes are ordered by what is preferred.
+are allowed. Among these, rows with few enough changes are ordered by ``prefer``.
 
 What was selected is tried again with some of its changes undone: any of them, or single ones and
 pairs of many. A row that stays good without some of its changes is needless: the better one takes
@@ -25,7 +25,7 @@ from ..candidates import Candidates
 from ..distances import is_mean
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..plausibility.model import KnnDistance
-from ..postprocess.diversity import Pool, diverse_ranks
+from ..postprocess.diversity import NonRedundant, diverse_ranks
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import Answers
 from ..tables.schema import OWN
@@ -35,11 +35,11 @@ from .visited import VisitedRows, as_block
 
 # Any subset of up to 5 changes may be undone; of more changes, at most two at once.
 ALL_SUBSETS_OF, MAX_UNDONE = 5, 2
-# What "balanced" weighs against the distance to accepted rows: the distance to the person, summed
-# over features, and each change, at a fixed price and by the typical distance to accepted rows.
+# "balanced" adds to the distance to accepted rows: the distance to the person, summed over
+# features, and for each change a fixed cost and a share of the typical distance to accepted rows.
 L1_WEIGHT, CHANGE_WEIGHT, TYPICAL_WEIGHT = 0.1, 0.1, 0.1
-# "sparsity" makes one more change if the distance to accepted rows is at most this share of what it
-# was, and smaller by at least so much.
+# "sparsity" makes one more change if that reduces the distance to accepted rows to this share, and
+# by at least this much.
 MAX_SHARE, MIN_GAIN = 0.6, 0.25
 
 
@@ -61,9 +61,9 @@ class SelectedRows(NamedTuple):
     numbers: IntArray
     rank: IntArray
 
-    def take(self, places: BoolArray) -> SelectedRows:
-        """The rows at the given places."""
-        return SelectedRows(self.numbers[places], self.rank[places])
+    def take(self, index: BoolArray) -> SelectedRows:
+        """The rows where a mask is true."""
+        return SelectedRows(self.numbers[index], self.rank[index])
 
     @classmethod
     def concat(cls, parts: Sequence[SelectedRows]) -> SelectedRows:
@@ -84,15 +84,15 @@ class SelectedRows(NamedTuple):
         ).sort()
 
 
-def select_rows(
+def _best_rows(
     settings: SelectionSettings, walk: GreedyWalk, may_return: IntArray, first: IntArray
 ) -> SelectedRows:
     """The best visited rows of everybody, among those that may be returned."""
     ranking, visited = settings.ranking, walk.visited
-    numbers = may_return[np.lexsort((visited.step[may_return], visited.person[may_return]))]
+    numbers = may_return[np.lexsort((visited.reach_order[may_return], visited.person[may_return]))]
     numbers = numbers[_order(settings, walk, numbers, np.isin(numbers, first))]
     person = Groups(visited.person[numbers])
-    rank = person.place + 1
+    rank = person.index + 1
     if ranking.diversity is not None:
         rank = _diverse_ranks(ranking, walk, numbers, person)
     taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
@@ -105,7 +105,7 @@ def _order(
     """By person, the best row first."""
     visited = walk.visited
     person = Groups(visited.person[numbers])
-    visited.assess(numbers)
+    visited.check_plausibility(numbers)
     implausible = ~visited.plausible[numbers]
     eligible = ~implausible | person.all(implausible)
     n_changes = (visited.n_actions if settings.count_actions else visited.sparsity)[numbers]
@@ -137,9 +137,9 @@ def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = Non
     if person is not None:
         theirs = np.isin(np.arange(theirs.size), person)
     may = np.zeros(len(visited.cells), dtype=bool)
-    reached = np.flatnonzero((visited.step >= 0) & visited.valid & theirs[visited.person])
-    may[reached] = visited.good(reached)
-    ends = walk.at[walk.arrived & theirs[walk.person]]
+    reached = np.flatnonzero((visited.reach_order >= 0) & visited.valid & theirs[visited.person])
+    may[reached] = visited.are_good(reached)
+    ends = walk.current_row[walk.arrived & theirs[walk.person]]
     may[ends] |= visited.allowed[ends] & (
         visited.valid[ends] | (walk.settings.task.surrogate_run is None)
     )
@@ -149,7 +149,7 @@ def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = Non
 
 def within_bounds(ranking: Ranking, visited: VisitedRows, numbers: IntArray) -> BoolArray:
     """Which visited rows keep the bounds on changes and distance."""
-    visited.price(ranking, numbers)
+    visited.compute_costs(ranking, numbers)
     most_changes = np.inf if ranking.max_sparsity is None else ranking.max_sparsity
     most = np.inf if ranking.max_distance is None else ranking.max_distance
     return (visited.sparsity[numbers] <= most_changes) & (visited.distance[numbers] <= most)
@@ -174,7 +174,7 @@ def _knn_distances(
     level: IntArray = np.zeros(numbers.size, dtype=np.int64)
     while True:
         here = np.flatnonzero(~looked_at & (excess <= level))
-        visited.measure(settings.knn_distance, numbers[here])
+        visited.compute_knn_distance(settings.knn_distance, numbers[here])
         knn_distance[here] = visited.knn_distance[numbers[here]]
         copy[here] = settings.copies_last & visited.copy[numbers[here]]
         looked_at[here] = True
@@ -185,11 +185,13 @@ def _knn_distances(
         level = np.where(n_better < settings.ranking.n_wanted, left, level)
 
 
-def are_copies(settings: SelectionSettings, visited: VisitedRows, numbers: IntArray) -> BoolArray:
+def are_copies_ranked_last(
+    settings: SelectionSettings, visited: VisitedRows, numbers: IntArray
+) -> BoolArray:
     """Which visited rows come last because they copy an accepted training row."""
     if settings.knn_distance is None or not settings.copies_last:
         return np.zeros(numbers.size, dtype=bool)
-    visited.measure(settings.knn_distance, numbers)
+    visited.compute_knn_distance(settings.knn_distance, numbers)
     return visited.copy[numbers]
 
 
@@ -202,21 +204,21 @@ def _diverse_ranks(
     """
     visited = walk.visited
     block = as_block(
-        visited.candidates, visited.values, visited.cells[numbers], person.number, person.place
+        visited.candidates, visited.values, visited.cells[numbers], person.number, person.index
     )
     listed = np.zeros(block.shape, dtype=bool)
-    listed[person.number, person.place] = True
-    people, places = block.shape
-    pool = Pool(block.comparison, min(ranking.n_wanted, places))
-    draw = np.tile(np.arange(places, dtype=np.int32), (people, 1))
-    pooled = pool.keep(np.arange(people), draw, listed)[person.number, person.place]
+    listed[person.number, person.index] = True
+    n_people, n_rows = block.shape
+    nonredundant = NonRedundant(block.comparison, min(ranking.n_wanted, n_rows))
+    draw = np.tile(np.arange(n_rows, dtype=np.int32), (n_people, 1))
+    pooled = nonredundant.keep(np.arange(n_people), draw, listed)[person.number, person.index]
     some = Groups(person.number[pooled])
     rank = np.zeros(numbers.size, dtype=np.int64)
     rank[pooled] = diverse_ranks(
         block,
         some.of,
-        person.place[pooled].astype(np.int32),
-        some.place,
+        person.index[pooled].astype(np.int32),
+        some.index,
         visited.gower[numbers[pooled]],
         ranking,
     )
@@ -231,7 +233,7 @@ class Groups:
         starts = np.diff(of, prepend=-1) != 0
         self._first = np.flatnonzero(starts)
         self.number: IntArray = np.cumsum(starts) - 1
-        self.place: IntArray = np.arange(of.size) - self._first[self.number]
+        self.index: IntArray = np.arange(of.size) - self._first[self.number]
 
     def min(self, values: np.ndarray) -> np.ndarray:
         """The smallest value of each entry's group."""
@@ -267,8 +269,6 @@ def select_more(
     person: IntArray | None = None,
 ) -> SelectedRows:
     """The best rows of everybody, those given first; none has a needless change."""
-    if settings.ranking.n_counterfactuals == 1:
-        return first
     return _select(settings, walk, first.numbers, person)
 
 
@@ -278,12 +278,12 @@ def _select(
     first: IntArray,
     person: IntArray | None,
 ) -> SelectedRows:
-    """Select and undo, again for those whose rows turn out to be needless."""
+    """Select rows and undo changes, again for people with a needless one."""
     visited, parts = walk.visited, list[SelectedRows]()
     may_return = returnable(settings.ranking, walk, person)
     needless = np.empty(0, dtype=np.int64)
     while True:
-        selected = select_rows(settings, walk, may_return, first)
+        selected = _best_rows(settings, walk, may_return, first)
         parent, child = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
         if parent.size:
             may_return = returnable(settings.ranking, walk, person)
@@ -303,37 +303,37 @@ def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
     visited = walk.visited
     parent, child = undone(walk, numbers)
     visited.evaluate(child)
-    good: BoolArray = visited.good(child) & (child != parent)
+    good: BoolArray = visited.are_good(child) & (child != parent)
     visited.reach(child[good])
     return parent[good], child[good]
 
 
 def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Pairs of rows and their versions without some changes, all of them visited rows."""
-    visited, units = walk.visited, walk.settings.units
-    place, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ units.T)
-    parent = numbers[place]
-    codes = np.where(undone @ units, OWN, visited.cells[parent, 1:]).T
+    visited, feature_sets = walk.visited, walk.settings.feature_sets
+    row, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ feature_sets.T)
+    parent = numbers[row]
+    codes = np.where(undone @ feature_sets, OWN, visited.cells[parent, 1:]).T
     child = visited.number_rows(visited.person[parent], visited.draw[parent], codes)
     return parent, child
 
 
 def _subsets(changed: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Changes to undo at once, smallest sets first: place of the row, and which of its units."""
-    places, undone = [np.empty(0, dtype=np.int64)], [np.empty((0, changed.shape[1]), dtype=bool)]
+    """Changes to undo at once, smallest sets first: the row, and which of its sets."""
+    rows, undone = [np.empty(0, dtype=np.int64)], [np.empty((0, changed.shape[1]), dtype=bool)]
     n_changed = changed.sum(axis=1)
     for n in np.unique(n_changed[n_changed > 1]).tolist():
         most = n if n <= ALL_SUBSETS_OF else MAX_UNDONE + 1
         taken = _all_subsets(n, most)
         here = np.flatnonzero(n_changed == n)
         found = np.zeros((here.size, len(taken), changed.shape[1]), dtype=bool)
-        row, unit = np.nonzero(changed[here])
-        found[row, :, unit] = np.tile(taken.T, (here.size, 1))
-        places.append(np.repeat(here, len(taken)))
+        which, feature_set = np.nonzero(changed[here])
+        found[which, :, feature_set] = np.tile(taken.T, (here.size, 1))
+        rows.append(np.repeat(here, len(taken)))
         undone.append(found.reshape(-1, changed.shape[1]))
-    place = np.concatenate(places)
-    order = np.argsort(place, kind="stable")
-    return place[order], np.concatenate(undone)[order]
+    row = np.concatenate(rows)
+    order = np.argsort(row, kind="stable")
+    return row[order], np.concatenate(undone)[order]
 
 
 @lru_cache

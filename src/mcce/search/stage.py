@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
-from ..candidates import ReadColumns
+from ..candidates import ColumnCache
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..counterfactuals import Reason
 from ..errors import ConstraintError
 from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.validation import Answers, RememberedScores, ScoreMemory
+from ..postprocess.validation import Answers, DrawScores, RowScores
 from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
 from ..runtime.threads import in_caller, is_caller
@@ -61,7 +61,12 @@ class Stage(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SearchTask:
-    """What all stages of one call of ``explain`` share."""
+    """What all stages of one call of ``explain`` share.
+
+    ``draw_scores``, ``row_scores``, ``column_cache`` and the history of ``surrogate_run`` are
+    filled while the stages run. Threads search for different people, so they add to different
+    entries; what two of them compute at once is the same.
+    """
 
     generator: Generator
     decision: Decision
@@ -72,12 +77,12 @@ class SearchTask:
     n_jobs: int | None
     callback: Callback
     max_direct_rows: int
-    ends: float = math.inf
-    gradual: bool = True
+    deadline: float = math.inf
+    answers_only: bool = False
     consequences: Consequences | None = None
-    scores: ScoreMemory = field(default_factory=ScoreMemory)
-    remembered: RememberedScores | None = None
-    read: ReadColumns = field(default_factory=dict)
+    draw_scores: DrawScores = field(default_factory=DrawScores)
+    row_scores: RowScores | None = None
+    column_cache: ColumnCache = field(default_factory=dict)
     surrogate_run: SurrogateRun | None = None
 
     @property
@@ -93,7 +98,7 @@ class SearchTask:
 
     def limited(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
-        return cancellable(self.ends - time.monotonic())
+        return cancellable(self.deadline - time.monotonic())
 
 
 class Monitor:
@@ -219,12 +224,12 @@ def run_search(
     if not outcome.misjudged:
         return outcome
     decision = replace(task.decision, rule=None)
-    # Nothing is remembered, because scores so far include the rule's verdict.
+    # Starts without scores, because those so far include the rule's verdict.
     certain = replace(
         task,
         decision=decision,
-        scores=ScoreMemory(),
-        remembered=None,
+        draw_scores=DrawScores(),
+        row_scores=None,
         surrogate_run=None if task.surrogate_run is None else task.surrogate_run.without_scores(),
     )
     again = np.array(sorted(outcome.misjudged), dtype=np.int64)

@@ -36,8 +36,8 @@ from ..kernels import (
 from ..plausibility.model import KnnDistance
 from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
 from ..postprocess.ranking import Ranking
-from ..postprocess.validation import ROWS_PER_CALL, score_rows
-from ..predictors.decision import ScoredRows
+from ..postprocess.validation import score_rows
+from ..predictors.decision import ROWS_PER_CALL, ScoredRows
 from ..tables.schema import OWN, Schema
 from .consequences import Consequences, GrowingTables
 from .history import SurrogateRun
@@ -45,18 +45,18 @@ from .stage import SearchTask
 
 # Decimals by which scores are compared: further ones may depend on the number of rows in a call.
 DECIMALS = 10
-# Fewer than one in 32 numbers are sorted instead of marked.
+# If fewer than one in 32 rows is new, sorting their numbers is faster than marking them.
 SORTING_RATIO = 32
-# Of more mutable features, those that the surrogate splits on most often are moved first.
+# With more mutable features, those that the surrogate splits on most often are moved first.
 MAX_INFLUENTIAL = 32
-# An error counts half as much for each cell that differs, and against this weight of no error.
+# Errors are halved per differing cell, and shrunk towards zero with this prior weight.
 NO_ERROR = 0.1
-# By how many typical errors of the surrogate a row may fall short at first, and the number of rows
-# of a person that must turn out wrong until it may not.
-OPTIMISM, PATIENCE = 3.0, 6
-# A surrogate that was so often wrong about a person is not trusted about them any more.
+# A row may at first fall short by this many typical errors of the surrogate, and less with each
+# wrong prediction; after so many of them, not at all.
+OPTIMISM, OPTIMISTIC_UNTIL = 3.0, 6
+# After this many wrong predictions for a person, the surrogate is not trusted for them.
 MAX_WRONG = 24
-# Scores of a person that correct predictions; up to as many again in the batch that reaches it.
+# At most this many scores of a person correct predictions, or twice as many in one batch.
 MAX_LEARNED = 64
 
 
@@ -67,49 +67,49 @@ class WalkSettings:
     task: SearchTask
     filters: tuple[RowFilter, ...]
     plausible: IsPlausible | None
-    units: BoolArray
+    feature_sets: BoolArray
     extra_changes: int
     n_targets: int
     backwards: bool = False
 
 
-def units_of(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
-    """The mutable features in units that change together, shape (n_units, n_mutable)."""
-    unit = np.arange(constraints.schema.mutable.size)
+def find_feature_sets(constraints: Constraints, consequences: Consequences | None) -> BoolArray:
+    """The sets of mutable features that change together, shape (n_sets, n_mutable)."""
+    set_of = np.arange(constraints.schema.mutable.size)
     for constraint in constraints.of_rows:
         if isinstance(constraint, Together):
-            linked = np.isin(unit, unit[constraints.mutable_places(constraint)])
-            unit[linked] = unit[linked].min()
-    units = np.unique(unit)[:, None] == unit
+            linked = np.isin(set_of, set_of[constraints.mutable_places(constraint)])
+            set_of[linked] = set_of[linked].min()
+    feature_sets = np.unique(set_of)[:, None] == set_of
     if consequences is not None:
-        units[:, consequences.places] = False
-    return units[units.any(axis=1)]
+        feature_sets[:, consequences.places] = False
+    return feature_sets[feature_sets.any(axis=1)]
 
 
-def influential_units(settings: WalkSettings, schema: Schema) -> BoolArray:
-    """The units whose changes the surrogate notices most; all of them if few features are mutable.
+def influential_sets(settings: WalkSettings, schema: Schema) -> BoolArray:
+    """The sets whose changes the surrogate notices most; all of them if few features are mutable.
 
     Among many features it looks at few, and the others cannot make a row valid.
     """
     run, consequences = settings.task.surrogate_run, settings.task.consequences
     surrogate = None if run is None else run.surrogate
     if surrogate is None or not surrogate.is_good or schema.mutable.size <= MAX_INFLUENTIAL:
-        return np.ones(len(settings.units), dtype=bool)
+        return np.ones(len(settings.feature_sets), dtype=bool)
     noticed = np.isin(schema.mutable, surrogate.inputs(MAX_INFLUENTIAL))
     for column in reversed(() if consequences is None else consequences.columns):
         noticed[column.actions] |= noticed[column.place]
-    return settings.units @ noticed
+    return settings.feature_sets @ noticed
 
 
 class VisitedRows:
     """Every row that was visited in a block of people, and what is known of it."""
 
-    # What is stored of a row before anything is known of it.
-    before: ClassVar[dict[str, float]] = {
-        **dict.fromkeys(("checked", "allowed", "evaluated", "valid"), False),
-        **dict.fromkeys(("assessed", "plausible", "priced", "copy"), False),
+    # Stored for a new row.
+    initial_values: ClassVar[dict[str, float]] = {
+        **dict.fromkeys(("filters_known", "allowed", "evaluated", "valid"), False),
+        **dict.fromkeys(("plausibility_known", "plausible", "costs_known", "copy"), False),
         **dict.fromkeys(("sparsity", "n_actions", "score", "gower", "distance"), 0),
-        "step": -1,
+        "reach_order": -1,
         "knn_distance": np.nan,
     }
 
@@ -119,15 +119,17 @@ class VisitedRows:
         self.values = GrowingTables(candidates.rows, candidates.tables)
         width = 1 + self.factuals.schema.mutable.size
         self._numbers = RowTable(width)
-        # Numbers of rows by those of their actions alone.
+        # Rows by their actions alone, without consequences.
         self._actions = RowTable(width)
         self._completed: IntArray = np.empty(0, dtype=np.int64)
         self._lookup: Lookup | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         self.person: IntArray = np.empty(0, dtype=np.int64)
-        self.checked, self.allowed, self.evaluated, self.valid = np.empty((4, 0), dtype=bool)
-        self.assessed, self.plausible, self.priced, self.copy = np.empty((4, 0), dtype=bool)
-        self.draw, self.step, self.sparsity, self.n_actions = np.empty((4, 0), dtype=np.int64)
+        self.filters_known, self.allowed, self.evaluated, self.valid = np.empty((4, 0), dtype=bool)
+        self.plausibility_known, self.plausible = np.empty((2, 0), dtype=bool)
+        self.costs_known, self.copy = np.empty((2, 0), dtype=bool)
+        self.draw, self.reach_order = np.empty((2, 0), dtype=np.int64)
+        self.sparsity, self.n_actions = np.empty((2, 0), dtype=np.int64)
         self.score, self.gower, self.distance, self.knn_distance = np.empty((4, 0))
         self.n_evaluated = 0
 
@@ -155,9 +157,9 @@ class VisitedRows:
 
     def reach(self, numbers: IntArray) -> None:
         """Note that walks have reached rows, in this order."""
-        new = numbers[self.step[numbers] < 0]
+        new = numbers[self.reach_order[numbers] < 0]
         new = new[np.sort(np.unique(new, return_index=True)[1])]
-        self.step[new] = self.step.max(initial=-1) + 1 + np.arange(new.size)
+        self.reach_order[new] = self.reach_order.max(initial=-1) + 1 + np.arange(new.size)
 
     def rows(self, numbers: IntArray) -> CandidateRows:
         """Rows by number."""
@@ -167,7 +169,7 @@ class VisitedRows:
 
     @property
     def recomputed(self) -> list[int]:
-        """Places of the mutable features that only follow from others."""
+        """Places of the mutable features that are only recomputed from others."""
         return [] if self.task.consequences is None else self.task.consequences.places
 
     @property
@@ -188,7 +190,7 @@ class VisitedRows:
         task, parts = self.task, list[ScoredRows]()
         for start in range(0, numbers.size, ROWS_PER_CALL):
             rows = self.rows(numbers[start : start + ROWS_PER_CALL])
-            parts.append(score_rows(task.decision, rows, task.remembered))
+            parts.append(score_rows(task.decision, rows, task.row_scores))
         self.n_evaluated += numbers.size
         score = np.concatenate([part.score for part in parts])
         return ScoredRows(score, np.concatenate([part.valid for part in parts]))
@@ -202,33 +204,33 @@ class VisitedRows:
         """How good the scores of rows are, larger being better."""
         return self.task.decision.desirability(self.score[numbers]).round(DECIMALS)
 
-    def check(self, numbers: IntArray) -> None:
+    def check_filters(self, numbers: IntArray) -> None:
         """Check rows against the filters, unless that was done."""
-        new = self._without(self.checked, numbers)
+        new = self._without(self.filters_known, numbers)
         if not new.size:
             return
         rows = self.rows(new)
         self.allowed[new] = True
         for keep in self.settings.filters:
             self.allowed[new] &= keep.keeps(rows)
-        self.checked[new] = True
+        self.filters_known[new] = True
 
-    def assess(self, numbers: IntArray) -> None:
-        """Look at how plausible rows are, unless that was done."""
-        new = self._without(self.assessed, numbers)
+    def check_plausibility(self, numbers: IntArray) -> None:
+        """Check whether rows are plausible, unless that was done."""
+        new = self._without(self.plausibility_known, numbers)
         if not new.size:
             return
         keep = self.settings.plausible
         self.plausible[new] = True if keep is None else keep.keeps(self.rows(new))
-        self.assessed[new] = True
+        self.plausibility_known[new] = True
 
-    def trust(self, numbers: IntArray) -> None:
-        """Take rows for plausible that passed the same check before."""
-        self.assessed[numbers] = self.plausible[numbers] = True
+    def mark_plausible(self, numbers: IntArray) -> None:
+        """Mark rows as plausible that passed the same check before."""
+        self.plausibility_known[numbers] = self.plausible[numbers] = True
 
-    def price(self, ranking: Ranking, numbers: IntArray) -> None:
-        """Compute what rows cost, unless that was done; always by the same ranking."""
-        new = self._without(self.priced, numbers)
+    def compute_costs(self, ranking: Ranking, numbers: IntArray) -> None:
+        """Compute sparsity and distance of rows, unless that was done, always for one ranking."""
+        new = self._without(self.costs_known, numbers)
         if not new.size:
             return
         alone = np.arange(new.size), np.zeros_like(new)
@@ -236,10 +238,10 @@ class VisitedRows:
         costs = row_costs(block, ranking, self.recomputed)
         self.sparsity[new], self.n_actions[new] = costs.sparsity, costs.n_actions
         self.gower[new], self.distance[new] = costs.gower, costs.distance
-        self.priced[new] = True
+        self.costs_known[new] = True
 
-    def measure(self, knn_distance: KnnDistance, numbers: IntArray) -> None:
-        """Measure how far rows are from accepted ones, unless that was done."""
+    def compute_knn_distance(self, knn_distance: KnnDistance, numbers: IntArray) -> None:
+        """Compute the distance of rows to accepted ones, unless that was done."""
         new = self._without(~np.isnan(self.knn_distance), numbers)
         if new.size:
             # Rows that share cells come together: they are measured faster.
@@ -248,12 +250,12 @@ class VisitedRows:
             points = self.lookup.points(rows.owner, rows.codes)
             self.knn_distance[new], self.copy[new] = knn_distance(points)
 
-    def good(self, numbers: IntArray) -> BoolArray:
+    def are_good(self, numbers: IntArray) -> BoolArray:
         """Rows that are valid, allowed and plausible."""
         good = self.valid[numbers]
-        self.check(numbers[good])
+        self.check_filters(numbers[good])
         good &= self.allowed[numbers]
-        self.assess(numbers[good])
+        self.check_plausibility(numbers[good])
         return good & self.plausible[numbers]
 
     @staticmethod
@@ -269,7 +271,7 @@ class VisitedRows:
         self.cells = append(self.cells, cells)
         self.person = append(self.person, cells[:, 0].astype(np.int64))
         self.draw = append(self.draw, draw)
-        for name, value in self.before.items():
+        for name, value in self.initial_values.items():
             known = getattr(self, name)
             setattr(self, name, append(known, np.full(len(cells), value, known.dtype)))
 
@@ -281,7 +283,7 @@ def _new(numbers: IntArray, n_known: int) -> IntArray:
 
 
 def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Both arrays as one, with room for as many entries again, so that few of many are copied."""
+    """Both arrays as one, with spare room, so that repeated appending seldom copies."""
     size, room = len(array) + len(more), array.base
     if room is None or room.ndim != array.ndim or len(room) < size:
         room = np.empty((2 * size, *array.shape[1:]), dtype=array.dtype)
@@ -292,7 +294,7 @@ def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class RowCosts:
-    """What rows cost their people, shape (n_rows,) each."""
+    """Sparsity and distances of rows, shape (n_rows,) each."""
 
     sparsity: IntArray
     n_actions: IntArray
@@ -301,7 +303,7 @@ class RowCosts:
 
 
 def row_costs(block: Candidates, ranking: Ranking, recomputed: list[int]) -> RowCosts:
-    """What each person's only candidate costs."""
+    """Sparsity and distances of each person's only candidate."""
     n_people = block.people.size
     sparsity, n_consequences = np.zeros((2, n_people), dtype=np.int64)
     total = np.zeros(n_people)
@@ -321,15 +323,15 @@ def row_costs(block: Candidates, ranking: Ranking, recomputed: list[int]) -> Row
 
 
 def as_block(
-    candidates: Candidates, values: GrowingTables, cells: Codes, person: IntArray, place: IntArray
+    candidates: Candidates, values: GrowingTables, cells: Codes, person: IntArray, draw: IntArray
 ) -> Candidates:
     """Visited rows as candidates of people."""
     whose = np.empty(int(person.max(initial=-1)) + 1, dtype=np.int64)
     whose[person] = cells[:, 0]
     own = candidates.comparison.own_codes[:, whose]
-    codes = np.repeat(own[:, :, None], int(place.max(initial=0)) + 1, axis=2)
+    codes = np.repeat(own[:, :, None], int(draw.max(initial=0)) + 1, axis=2)
     changed = cells[:, 1:].T
-    codes[:, person, place] = np.where(changed == OWN, own[:, person], changed)
+    codes[:, person, draw] = np.where(changed == OWN, own[:, person], changed)
     known = candidates.comparison.numbers
     comparison = replace(
         candidates.comparison.of(whose),
@@ -347,7 +349,7 @@ def as_block(
     )
 
 
-class Errors(NamedTuple):
+class SurrogateErrors(NamedTuple):
     """By how much the surrogate was wrong about rows of people, in the order of scoring."""
 
     person: IntArray
@@ -355,21 +357,21 @@ class Errors(NamedTuple):
     error: FloatArray
 
     @classmethod
-    def none(cls) -> Errors:
-        """Before the predictor scored any row."""
+    def none(cls) -> SurrogateErrors:
+        """No errors yet."""
         nobody = np.empty(0, dtype=np.int64)
         return cls(nobody, nobody, np.empty(0))
 
-    def and_also(self, more: Errors) -> Errors:
+    def extended(self, more: SurrogateErrors) -> SurrogateErrors:
         """All errors, these first."""
-        return Errors._make(map(np.concatenate, zip(self, more, strict=True)))
+        return SurrogateErrors._make(map(np.concatenate, zip(self, more, strict=True)))
 
 
 class PredictedRows(VisitedRows):
     """Visited rows whose scores a surrogate predicts until the predictor has scored them."""
 
-    before = VisitedRows.before | dict.fromkeys(
-        ("scored", "_response", "_total", "_weight", "_merit"), 0
+    initial_values = VisitedRows.initial_values | dict.fromkeys(
+        ("scored", "_response", "_total", "_weight", "_margins"), 0
     )
 
     def __init__(
@@ -382,13 +384,13 @@ class PredictedRows(VisitedRows):
         super().__init__(settings, candidates)
         self.run = run
         self.scored: BoolArray = np.empty(0, dtype=bool)
-        self._response, self._total, self._weight, self._merit = np.empty((4, 0))
+        self._response, self._total, self._weight, self._margins = np.empty((4, 0))
         self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
         self._n_learned: IntArray = np.zeros(self.people.size, dtype=np.int64)
         # Rows of people scored to find better ones, and where nothing was predicted valid.
         self.n_better, self.n_tried = np.zeros((2, self.people.size), dtype=np.int64)
         self._was_reset: BoolArray = np.zeros(self.people.size, dtype=bool)
-        self._errors = Errors.none()
+        self._errors = SurrogateErrors.none()
         self._closed = False
         trained = zip(candidates.tables, candidates.rows.tables, strict=True)
         others = [at for at, (table, first) in enumerate(trained) if table is not first]
@@ -399,7 +401,7 @@ class PredictedRows(VisitedRows):
     def _recall(self) -> None:
         """Learn from the people themselves, and from the scores of earlier stages."""
         everybody = np.arange(self.people.size)
-        own = self.run.own
+        own = self.run.factual_scores
         if own is not None:
             codes = np.full((self.cells.shape[1] - 1, everybody.size), OWN, dtype=np.int32)
             theirs = ScoredRows(own.score[self.people], np.zeros(everybody.size, dtype=bool))
@@ -432,8 +434,8 @@ class PredictedRows(VisitedRows):
         if not new.size:
             return
         rows = self.rows(new)
-        descent = self.lookup.descent(rows.owner, rows.codes)
-        self._response[new] = self.run.surrogate.predict(descent)
+        tree_codes = self.lookup.tree_codes(rows.owner, rows.codes)
+        self._response[new] = self.run.surrogate.predict(tree_codes)
         self._correct(new, self._errors)
         self.evaluated[new] = True
         self.reach(new)
@@ -474,7 +476,7 @@ class PredictedRows(VisitedRows):
 
     def desirability(self, numbers: IntArray) -> FloatArray:
         """How good the scores of rows are predicted to be, larger being better."""
-        return self._merit[numbers]
+        return self._margins[numbers]
 
     def _learn(self, numbers: IntArray, scored: ScoredRows) -> None:
         """Keep the predictor's scores, and correct the predictions for other rows."""
@@ -482,22 +484,22 @@ class PredictedRows(VisitedRows):
         self.store_scores(numbers, replace(scored, valid=valid))
         self.scored[numbers] = True
         response = self.run.surrogate.response(scored)
-        self._merit[numbers] = self._margin(response)
+        self._margins[numbers] = self._margin(response)
         person = self.person[numbers]
         # Each person's first scores correct the most.
         taught = (self._n_learned[person] < MAX_LEARNED) & (times_seen_before(person) < MAX_LEARNED)
         np.add.at(self._n_learned, person[taught], 1)
         error = response - self._response[numbers]
-        new = Errors(person[taught], numbers[taught], error[taught])
-        self._errors = self._errors.and_also(new)
+        new = SurrogateErrors(person[taught], numbers[taught], error[taught])
+        self._errors = self._errors.extended(new)
         touched = np.zeros(self.people.size, dtype=bool)
         touched[person] = True
         theirs = np.flatnonzero(self.evaluated & touched[self.person])
         self._correct(theirs, new)
         self._predict(theirs)
 
-    def _correct(self, numbers: IntArray, errors: Errors) -> None:
-        """Count errors at rows of people for other rows of theirs."""
+    def _correct(self, numbers: IntArray, errors: SurrogateErrors) -> None:
+        """Add errors at people's rows to the corrections of their other rows."""
         order = np.argsort(errors.person, kind="stable")
         person, theirs = errors.person[order], self.person[numbers]
         between = np.searchsorted(person, theirs), np.searchsorted(person, theirs, side="right")
@@ -512,11 +514,11 @@ class PredictedRows(VisitedRows):
         numbers = numbers[~self.scored[numbers]]
         person = self.person[numbers]
         correction = self._total[numbers] / (self._weight[numbers] + NO_ERROR)
-        merit = self._margin(self._response[numbers] + correction)
-        self._merit[numbers] = merit
-        slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / PATIENCE)
+        margins = self._margin(self._response[numbers] + correction)
+        self._margins[numbers] = margins
+        slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / OPTIMISTIC_UNTIL)
         trusted = self.n_wrong[person] < MAX_WRONG
-        self.valid[numbers] = (merit >= -slack) & trusted & self._may_score(person)
+        self.valid[numbers] = (margins >= -slack) & trusted & self._may_score(person)
         self.valid[numbers] &= self._is_stable(numbers)
 
     def _is_stable(self, numbers: IntArray) -> BoolArray:

@@ -46,7 +46,7 @@ from .reasons import Limit, beyond_bounds, count_draws, limit_of, scores_reason
 from .selection import (
     SelectedRows,
     SelectionSettings,
-    are_copies,
+    are_copies_ranked_last,
     returnable,
     select_first,
     select_more,
@@ -56,14 +56,13 @@ from .selection import (
 from .stage import BlockMonitor
 from .visited import DECIMALS, PredictedRows, WalkSettings
 
-# Rows scored per person because they would be better: in any case, and at most; and by how many
-# typical errors of the surrogate those beyond the first may fall short.
+# Rows scored per person because they would be better than the answer: always, and at most; beyond
+# the first, they may fall short by this many typical errors of the surrogate.
 MIN_BETTER, MAX_BETTER, REACH = 5, 16, 3.0
-# Rows scored of a person for whom nothing is predicted valid, at first; then each time as many as
-# so far.
+# Rows scored first for a person for whom nothing is predicted valid; then each time as many as so
+# far.
 N_TRIED = 8
-# And at most, of a person with more rows than may be scored: what the most promising ones do
-# not show, the others hardly ever do.
+# Cap for people with more rows than `max_tries`; further rows rarely help.
 TRIED_OF_MANY = 150
 # Selects rows of some people, of everybody for None.
 Select = Callable[[IntArray | None], SelectedRows]
@@ -76,7 +75,7 @@ class Walk:
     settings: WalkSettings
     selection: SelectionSettings
     direct: DirectSettings | None = None
-    fewest: bool = False
+    fewest_changes: bool = False
     answers_all: bool = False
     max_tries: int = 0
 
@@ -114,7 +113,7 @@ class WalkedBlock:
             self._several = True
             self.greedy_walk.resume(walk.selection.ranking.n_wanted)
             self._go_on()
-            if direct is not None and walk.fewest:
+            if direct is not None and walk.fewest_changes:
                 self._improve(direct, first, several=True)
             selected = self._settle(lambda person: self._more(first, person))
         return selected.to_answers(self.candidates, self.visited)
@@ -126,7 +125,7 @@ class WalkedBlock:
     def _first(self, person: IntArray | None) -> SelectedRows:
         """The best row of people, everybody by default."""
         first = self._select(lambda selection: select_first(selection, self.greedy_walk, person))
-        if self._direct is None or not self.walk.fewest:
+        if self._direct is None or not self.walk.fewest_changes:
             return first
         better = self._improve(self._direct, first, several=False)
         kept = first.take(~np.isin(self.visited.person[first.numbers], better))
@@ -169,7 +168,7 @@ class WalkedBlock:
         if selection.count_actions:
             changed[:, visited.recomputed] = False
         # Anything that is no copy may be better than one.
-        copied = are_copies(selection, visited, first.numbers)
+        copied = are_copies_ranked_last(selection, visited, first.numbers)
         fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
         whose = visited.person[first.numbers]
         return direct.improve(whose, fewest, several, self._stop)
@@ -194,7 +193,7 @@ class SurrogateBlock(WalkedBlock):
     def _settle(self, select: Select) -> SelectedRows:
         """Select, score, and select again for people with new scores, until nothing is new."""
         if self.walk.max_tries and not self._several:
-            self._place_draws()
+            self._add_draws()
         visited, people = self.visited, np.arange(self.candidates.people.size)
         parts = [SelectedRows(people[:0], people[:0])]
         while people.size:
@@ -207,13 +206,10 @@ class SurrogateBlock(WalkedBlock):
             again = np.unique(visited.person[scored])
             parts.append(rows.take(~np.isin(visited.person[rows.numbers], again)))
             people = again
-            self._reconsider(people)
+            if people.size:
+                self.greedy_walk.reconsider(people)
+                self._go_on()
         return SelectedRows.concat(parts)
-
-    def _reconsider(self, people: IntArray) -> None:
-        if people.size:
-            self.greedy_walk.reconsider(people)
-            self._go_on()
 
     def _reset_optimism(self, rows: SelectedRows) -> None:
         """Where all selected rows are valid, predict what falls short by little as valid again."""
@@ -243,25 +239,25 @@ class SurrogateBlock(WalkedBlock):
         numbers = numbers[~visited.scored[numbers]]
         if ranking.max_sparsity is not None or ranking.max_distance is not None:
             numbers = numbers[within_bounds(ranking, visited, numbers)]
-        visited.check(numbers)
+        visited.check_filters(numbers)
         numbers = numbers[visited.allowed[numbers]]
-        visited.assess(numbers)
+        visited.check_plausibility(numbers)
         return numbers[visited.plausible[numbers]]
 
     def _better(self, known: SelectedRows) -> IntArray:
         """The most promising rows that would be better than first answers."""
-        visited, whole = self.visited, self._whole
+        visited, all_scored = self.visited, self._all_scored
         promise, some = self._promising(known.take(known.rank == 1))
         person = visited.person
         some = self._by_features(some[np.lexsort((-promise, person[some]))])
-        # The others are hardly ever reached, and many of them would be looked at for nothing.
-        some = some[(times_seen_before(person[some]) < 20 * MAX_BETTER) | whole[person[some]]]
+        # Further rows are rarely reached, and checking them takes time.
+        some = some[(times_seen_before(person[some]) < 20 * MAX_BETTER) | all_scored[person[some]]]
         near = visited.desirability(some) >= -REACH * visited.error
         most = np.where(near, MAX_BETTER, MIN_BETTER) - visited.n_better[person[some]]
         if self.walk.selection.prefer == "distance":
             # The next ones depend on how close these are.
             most = np.minimum(most, 2)
-        some = self._first_good(some, np.where(whole[person[some]], some.size, most))
+        some = self._first_good(some, np.where(all_scored[person[some]], some.size, most))
         np.add.at(visited.n_better, person[some], 1)
         return some
 
@@ -270,8 +266,8 @@ class SurrogateBlock(WalkedBlock):
         changed = self.visited.cells[numbers] != OWN
         changed = changed.astype(np.int32)
         changed[:, 0] = self.visited.person[numbers]
-        place = times_seen_before(RowTable(changed.shape[1]).number_rows(changed))
-        return numbers[np.lexsort((place, self.visited.person[numbers]))]
+        n_before = times_seen_before(RowTable(changed.shape[1]).number_rows(changed))
+        return numbers[np.lexsort((n_before, self.visited.person[numbers]))]
 
     def _first_good(self, numbers: IntArray, most: IntArray) -> IntArray:
         """Of rows by person, those that may be good, as long as fewer than ``most`` come before.
@@ -283,8 +279,8 @@ class SurrogateBlock(WalkedBlock):
         n_good: IntArray = np.zeros(self.visited.people.size, dtype=np.int64)
         left, size = np.arange(numbers.size), 1
         while left.size:
-            place = times_seen_before(person[left])
-            here = (n_good[person[left]] + place < most[left]) | (place < size)
+            n_before = times_seen_before(person[left])
+            here = (n_good[person[left]] + n_before < most[left]) | (n_before < size)
             some = left[here]
             good[some] = np.isin(numbers[some], self._may_be_good(numbers[some]))
             np.add.at(n_good, person[some], good[some])
@@ -303,20 +299,20 @@ class SurrogateBlock(WalkedBlock):
         fewest = np.zeros(visited.people.size, dtype=np.int64)
         fewest[person[first.numbers]] = n_changes[first.numbers]
         closer = self.walk.selection.prefer == "distance"
-        # Of a small table, all rows: for further answers, and since copies come last.
-        copied = first.numbers[are_copies(self.walk.selection, visited, first.numbers)]
+        # In a small table all rows count: for further answers, and because copies come last.
+        copied = first.numbers[are_copies_ranked_last(self.walk.selection, visited, first.numbers)]
         any_ = np.isin(np.arange(fewest.size), person[copied]) | self._several
-        fewest = np.where(self._whole & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
-        most = fewest[person] + ((self._whole | closer) & (fewest > 0))[person]
+        fewest = np.where(self._all_scored & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
+        most = fewest[person] + ((self._all_scored | closer) & (fewest > 0))[person]
         some = visited.evaluated & ~visited.scored & (n_changes < most) & (n_changes > 0)
         numbers = np.flatnonzero(some)
-        merit = visited.desirability(numbers)
+        margin = visited.desirability(numbers)
         if not closer:
-            return merit, numbers
+            return margin, numbers
         ranking, distance = self.walk.selection.ranking, np.zeros(visited.people.size)
         distance[person[first.numbers]] = visited.distance[first.numbers]
-        visited.price(ranking, numbers)
-        # Infinite distances are as far as can be.
+        visited.compute_costs(ranking, numbers)
+        # Infinite distances count as the largest finite one.
         gain = np.minimum(distance[person[numbers]], MAX_FINITE_DISTANCE) - np.minimum(
             visited.distance[numbers], MAX_FINITE_DISTANCE
         )
@@ -324,15 +320,15 @@ class SurrogateBlock(WalkedBlock):
             # As shares of what changing everything costs, roughly.
             gain /= visited.candidates.comparison.n_features
         gain += (n_changes < fewest[person])[numbers]
-        chance = np.clip(0.5 + merit / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
-        better = (gain > 0) | self._whole[person[numbers]]
+        chance = np.clip(0.5 + margin / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
+        better = (gain > 0) | self._all_scored[person[numbers]]
         return (gain * chance)[better], numbers[better]
 
     @property
-    def _whole(self) -> BoolArray:
-        """Whose rows are all scored: in small tables, where the fewest changes count."""
+    def _all_scored(self) -> BoolArray:
+        """People whose rows are all scored: in small tables, where the fewest changes count."""
         bounded = self.visited.run.max_evaluations is not None
-        if bounded or self._direct is None or not self.walk.fewest:
+        if bounded or self._direct is None or not self.walk.fewest_changes:
             return np.zeros(self.visited.people.size, dtype=bool)
         return np.isin(np.arange(self.visited.people.size), self._direct.small)
 
@@ -353,7 +349,7 @@ class SurrogateBlock(WalkedBlock):
         np.add.at(n_tried, person[some], 1)
         return some
 
-    def _place_draws(self) -> None:
+    def _add_draws(self) -> None:
         """Add the draws of people without an answer to their rows."""
         left = np.setdiff1d(np.arange(self.candidates.people.size), self._answered())
         who, draw = np.nonzero(self.candidates.distinct[self.candidates.group[left]])
@@ -386,7 +382,7 @@ def _score_best_draws(
     listed: BoolArray,
     predicted: BoolArray,
 ) -> None:
-    """Have the predictor score the most promising draw of people of whom it scored nothing."""
+    """Score the most promising draw of people for whom the predictor scored no row."""
     visited, candidates = block.visited, block.candidates
     untried = np.isin(person, visited.cells[_scored(block), 0], invert=True)
     row_numbers = np.flatnonzero(untried & (listing.n_allowed > 0))
@@ -416,7 +412,7 @@ def _exclusions(block: SurrogateBlock, person: int) -> list[Limit]:
     rows, settings = visited.rows(numbers), visited.settings
     checks: list[RowFilter | IsPlausible] = [*settings.filters, *ranking.checks]
     limits = [limit_of(one) for one in checks if numbers.size and not one.keeps(rows).all()]
-    visited.price(ranking, numbers)
+    visited.compute_costs(ranking, numbers)
     beyond = beyond_bounds(ranking, visited.sparsity[numbers], visited.distance[numbers])
     return limits + [limit for limit, excluded in beyond.items() if excluded.any()]
 
@@ -427,7 +423,7 @@ def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
     numbers = numbers[np.isin(visited.cells[numbers, 0], person)]
     whose = visited.cells[numbers, 0]
     shortfall = visited.task.decision.shortfall(visited.score[numbers]).round(DECIMALS)
-    order = np.lexsort((visited.step[numbers], shortfall, ~visited.valid[numbers], whose))
+    order = np.lexsort((visited.reach_order[numbers], shortfall, ~visited.valid[numbers], whose))
     best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
-    visited.price(block.walk.selection.ranking, best)
+    visited.compute_costs(block.walk.selection.ranking, best)
     return SelectedRows(best, np.zeros_like(best)).to_answers(block.candidates, visited)

@@ -21,9 +21,9 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray
 Kind = Literal["numeric", "categorical"]
 # All integers up to here are exact in float64.
 EXACT_IN_FLOAT64 = 2**53
-# Numbers of so many rows are sorted, if more than this share of some of them are distinct: a table
-# of as many values as there are rows would fit in no cache.
-MANY_ROWS, SOME, DISTINCT = 10_000, 1_000, 0.9
+# Columns with at least this many rows are sorted if more than this share of a sample is distinct: a
+# table of that many values would not fit into the cache.
+MIN_SORTED_ROWS, SAMPLE_SIZE, DISTINCT_SHARE = 10_000, 1_000, 0.9
 
 
 def check_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
@@ -265,7 +265,7 @@ def plain(series: pd.Series[Any]) -> np.ndarray:
 
 
 def plain_cells(series: pd.Series[Any]) -> list[Any]:
-    """The same as a list, in which missing cells are None."""
+    """Cells as a list of plain Python objects, None for missing ones."""
     pairs = zip(plain(series), is_missing(series), strict=True)
     return [None if missing else cell for cell, missing in pairs]
 
@@ -385,8 +385,8 @@ def rank_cells(cells: np.ndarray) -> tuple[Codes, IntArray]:
     >>> codes.tolist(), first.tolist()
     ([1, 0, 1], [1, 0])
     """
-    some = cells[:: cells.size // SOME + 1]
-    if cells.size >= MANY_ROWS and np.unique(some).size > DISTINCT * some.size:
+    some = cells[:: cells.size // SAMPLE_SIZE + 1]
+    if cells.size >= MIN_SORTED_ROWS and np.unique(some).size > DISTINCT_SHARE * some.size:
         return rank_by_sorting(cells)
     numbers, values = pd.factorize(cells)
     return rank_numbered(numbers, np.argsort(values))

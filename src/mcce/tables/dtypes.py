@@ -100,8 +100,8 @@ def _to_categories(series: pd.Series[Any], dtype: pd.CategoricalDtype) -> pd.Ser
     own, wanted = series.cat.categories, dtype.categories
     if own.dtype == wanted.dtype and own.equals(wanted):
         return series
-    places, numbers = wanted.get_indexer(own), series.cat.codes.to_numpy()
-    codes = np.where(numbers < 0, -1, places[numbers])
+    indices, numbers = wanted.get_indexer(own), series.cat.codes.to_numpy()
+    codes = np.where(numbers < 0, -1, indices[numbers])
     cells = pd.Categorical.from_codes(codes, dtype=dtype)
     return pd.Series(cells, index=series.index, name=series.name)
 
@@ -252,19 +252,19 @@ def _with_levels_of(
         levels, ordered = pd.Index(factorize(series[~is_missing(series)])[1]), False
     if len(levels) and len(trained.categories) and _family(levels) != _family(trained.categories):
         raise _no_joint_dtype(series, table)
-    places = trained.categories.get_indexer(levels)
+    indices = trained.categories.get_indexer(levels)
     boxed = isinstance(given, pd.CategoricalDtype)
     if (
         (boxed and ordered != trained.ordered)
-        or (trained.ordered and (places < 0).any())
-        or (ordered and (np.diff(places) < 0).any())
+        or (trained.ordered and (indices < 0).any())
+        or (ordered and (np.diff(indices) < 0).any())
     ):
         raise SchemaError(
             f"Column {series.name!r} is a category with other levels or another order than in the "
             f"training data: expected {_described(trained)}, got {_described(given)}. Convert it "
             "with .astype(dtype) to the dtype of the training data."
         )
-    return pd.CategoricalDtype([*trained.categories, *levels[places < 0]], ordered=trained.ordered)
+    return pd.CategoricalDtype([*trained.categories, *levels[indices < 0]], ordered=trained.ordered)
 
 
 def _with_more_levels(given: pd.CategoricalDtype, table: pd.Series[Any]) -> pd.CategoricalDtype:
@@ -275,8 +275,8 @@ def _with_more_levels(given: pd.CategoricalDtype, table: pd.Series[Any]) -> pd.C
 
 def _keeps_order(table: pd.Series[Any], given: pd.CategoricalDtype) -> bool:
     """Whether a category has all training levels, in the same order if it is ordered."""
-    places = given.categories.get_indexer(pd.Index(plain(table.dropna())))
-    return bool((places >= 0).all() and (not given.ordered or (np.diff(places) > 0).all()))
+    indices = given.categories.get_indexer(pd.Index(plain(table.dropna())))
+    return bool((indices >= 0).all() and (not given.ordered or (np.diff(indices) > 0).all()))
 
 
 def _check_measured(series: pd.Series[Any], table: pd.Series[Any]) -> None:

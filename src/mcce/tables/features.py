@@ -104,7 +104,7 @@ class Feature:
         )
         return feature, codes
 
-    def place(self, exact: Codes, numbers: FloatArray | None) -> FloatArray:
+    def coordinates(self, exact: Codes, numbers: FloatArray | None) -> FloatArray:
         """Coordinates of cells on the axis of this feature: scaled numbers, or exact codes."""
         if numbers is None or self.spread == 0:
             return exact.astype(np.float64)
@@ -113,9 +113,9 @@ class Feature:
         return np.where(np.isnan(numbers), MISSING, scaled)
 
     def encode(self, series: pd.Series[Any]) -> tuple[Codes, Codes]:
-        """Exact code and descent code of each cell.
+        """Exact code and tree code of each cell.
 
-        The exact code of a value that is not in the training data is -1. Its descent code, which
+        The exact code of a value that is not in the training data is -1. Its tree code, which
         finds its way through a tree, is that of the nearest number (the lower of two), or one past
         the last code for a level.
         """
@@ -124,11 +124,11 @@ class Feature:
             return self._encode_present(series)
         exact = np.full(len(series), -1, dtype=np.int32)
         unseen = self.n_codes - (self.kind == "numeric")
-        descent = np.full(len(series), unseen, dtype=np.int32)
-        exact[~missing], descent[~missing] = self._encode_present(series[~missing])
+        tree_codes = np.full(len(series), unseen, dtype=np.int32)
+        exact[~missing], tree_codes[~missing] = self._encode_present(series[~missing])
         if self.has_missing:
-            exact[missing] = descent[missing] = self.n_codes - 1
-        return exact, descent
+            exact[missing] = tree_codes[missing] = self.n_codes - 1
+        return exact, tree_codes
 
     def _encode_present(self, cells: pd.Series[Any]) -> tuple[Codes, Codes]:
         if self.kind == "numeric":
@@ -151,18 +151,23 @@ def decimals(feature: Feature) -> int | None:
     if feature.table.dtype.kind in "iub":
         return 0
     noise = WRITTEN_ULPS * epsilon(feature.table.dtype) * np.abs(numbers)
-    places = 0
-    while 10.0**-places > MARGIN * noise.max(initial=0.0) and places <= 15:
-        if (np.abs(np.round(numbers, places) - numbers) <= noise).all():
-            return places
-        places += 1
+    n_decimals = 0
+    while 10.0**-n_decimals > MARGIN * noise.max(initial=0.0) and n_decimals <= 15:
+        if (np.abs(np.round(numbers, n_decimals) - numbers) <= noise).all():
+            return n_decimals
+        n_decimals += 1
     return None
 
 
 def resolution(feature: Feature) -> float:
     """The unit of the last decimal place of a numeric feature; 0 if it has too many to tell."""
-    places = decimals(feature)
-    return 0.0 if places is None else 10.0**-places
+    n_decimals = decimals(feature)
+    return 0.0 if n_decimals is None else 10.0**-n_decimals
+
+
+def is_number(feature: Feature) -> bool:
+    """Whether a column holds numbers that can be computed with."""
+    return feature.kind == "numeric" and feature.table.dtype.kind in "iuf"
 
 
 def known_numbers(feature: Feature) -> FloatArray:

@@ -44,10 +44,10 @@ def check_column_names(frame: pd.DataFrame) -> None:
 
 def check_text(names: Iterable[Any]) -> None:
     """Raise for names that UTF-8 cannot encode: pandas, files and other libraries fail on them."""
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         if isinstance(name, str) and has_surrogate(name):
             raise SchemaError(
-                f"The name of column {place} (counted from 0), {shorten(name)}, has half a "
+                f"The name of column {position} (counted from 0), {shorten(name)}, has half a "
                 "surrogate pair, which UTF-8 cannot encode. Rename the column; if its name was "
                 "read from a file, read that with another encoding."
             )

@@ -24,7 +24,7 @@ from ..caching import cached_property
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, gower_gap
 from . import columns
-from .columns import Kind, as_numbers, differ
+from .columns import Kind, differ
 from .dtypes import align_dtype, choose_columns, to_dtype
 from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
@@ -207,9 +207,9 @@ class Schema:
             for series, feature in zip(own, self.features, strict=True)
         ]
         exact = np.empty((len(self.features), len(given)), dtype=np.int32)
-        descent = np.empty_like(exact)
+        tree_codes = np.empty_like(exact)
         for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
-            exact[position], descent[position] = feature.encode(series)
+            exact[position], tree_codes[position] = feature.encode(series)
         chosen = [
             choose_columns(
                 series, cell, feature.table, immutable=feature.immutable, converted=converted
@@ -225,9 +225,9 @@ class Schema:
         same = all(ours is theirs for ours, theirs in zip(seen, kept, strict=True))
         returned = frame if same else columns.assemble(kept, frame.columns)
         # One array serves as both if every value is in the training data.
-        descent = exact if (exact >= 0).all() else descent
+        tree_codes = exact if (exact >= 0).all() else tree_codes
         labels = given.index, given.columns
-        return EncodedRows(self, frame, *labels, exact, descent, adapter, returned)
+        return EncodedRows(self, frame, *labels, exact, tree_codes, adapter, returned)
 
     def _check_names(self, frame: pd.DataFrame, adapter: FrameAdapter) -> None:
         """Raise unless the columns are those of the training data, in any order."""
@@ -262,7 +262,7 @@ class EncodedRows:
         Labels and columns as they were given.
     exact : (n_features, n_rows)
         Codes of the cells; -1 for a value that is not in the training data.
-    descent : (n_features, n_rows)
+    tree_codes : (n_features, n_rows)
         The same for models: of an unseen number the code of the nearest, of an unseen level one
         past the last code.
     adapter, returned
@@ -272,7 +272,7 @@ class EncodedRows:
     --------
     >>> schema = Schema.learn(pd.DataFrame({"age": [36, 52, 70]}))
     >>> rows = schema.encode(pd.DataFrame({"age": [70, 40]}))
-    >>> rows.exact, rows.descent
+    >>> rows.exact, rows.tree_codes
     (array([[ 2, -1]], dtype=int32), array([[2, 0]], dtype=int32))
     """
 
@@ -281,7 +281,7 @@ class EncodedRows:
     labels: pd.Index[Any] = field(repr=False)
     given_columns: pd.Index[Any] = field(repr=False)
     exact: Codes = field(repr=False)
-    descent: Codes = field(repr=False)
+    tree_codes: Codes = field(repr=False)
     adapter: FrameAdapter = field(repr=False)
     returned: pd.DataFrame = field(repr=False)
 
@@ -296,17 +296,17 @@ class EncodedRows:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def take(self, places: IntArray) -> EncodedRows:
+    def take(self, index: IntArray) -> EncodedRows:
         """The rows at some positions."""
-        frame, same = self.frame.take(places).reset_index(drop=True), self.returned is self.frame
-        exact = self.exact[:, places]
+        frame, same = self.frame.take(index).reset_index(drop=True), self.returned is self.frame
+        exact = self.exact[:, index]
         return replace(
             self,
             frame=frame,
-            returned=frame if same else self.returned.take(places).reset_index(drop=True),
-            labels=self.labels.take(places),
+            returned=frame if same else self.returned.take(index).reset_index(drop=True),
+            labels=self.labels.take(index),
             exact=exact,
-            descent=exact if self.descent is self.exact else self.descent[:, places],
+            tree_codes=exact if self.tree_codes is self.exact else self.tree_codes[:, index],
         )
 
     def groups(self, positions: Iterable[int]) -> IntArray:
@@ -347,7 +347,7 @@ class EncodedRows:
         """The rows as points in the space of all features, shape (n_rows, n_features)."""
         points = np.empty((len(self), len(self.schema.features)))
         for at, feature in enumerate(self.schema.features):
-            points[:, at] = feature.place(self.exact[at], self.numbers(at))
+            points[:, at] = feature.coordinates(self.exact[at], self.numbers(at))
         return points
 
     @cached_property
@@ -377,10 +377,10 @@ class EncodedRows:
         """A frame of candidates: the factual's own cells, except where they change."""
         if not owner.size:
             return self.frame.iloc[:0]
-        drawn = zip(self.schema.mutable, self._pools(tables), codes, strict=True)
+        drawn = zip(self.schema.mutable, self._cell_sources(tables), codes, strict=True)
         cells = {
-            position: pool.take(np.where(row == OWN, owner, row + np.int64(len(self))))
-            for position, pool, row in drawn
+            position: source.take(np.where(row == OWN, owner, row + np.int64(len(self))))
+            for position, source, row in drawn
         }
         cells |= {position: self.cells[position].take(owner) for position in self.schema.immutable}
         in_order = [cells[position] for position in range(len(cells))]
@@ -391,18 +391,18 @@ class EncodedRows:
         """The columns as arrays."""
         return [columns.unwrapped(column) for _, column in self.frame.items()]
 
-    def _pools(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
+    def _cell_sources(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
         """All cells that a mutable feature may have: those of the factuals, then its table."""
-        known = zip(self.schema.mutable, tables, self.tables, self.training_pools, strict=True)
-        return [pool if new is old else self._pool(at, new) for at, new, old, pool in known]
+        known = zip(self.schema.mutable, tables, self.tables, self._training_sources, strict=True)
+        return [kept if new is old else self._cell_source(at, new) for at, new, old, kept in known]
 
     @cached_property
-    def training_pools(self) -> list[Any]:
+    def _training_sources(self) -> list[Any]:
         """Per mutable feature, the cells of the factuals and then the training values."""
         pairs = zip(self.schema.mutable, self.tables, strict=True)
-        return [self._pool(at, table) for at, table in pairs]
+        return [self._cell_source(at, table) for at, table in pairs]
 
-    def _pool(self, position: int, table: pd.Series[Any]) -> Any:
+    def _cell_source(self, position: int, table: pd.Series[Any]) -> Any:
         return columns.stack(self.cells[position], columns.unwrapped(table))
 
 
@@ -418,8 +418,8 @@ def gower_gaps(before: EncodedRows, after: EncodedRows) -> FloatArray:
     return np.array(
         [
             gower_gap(
-                own_numbers(after, position),
-                own_numbers(before, position),
+                measured_numbers(after, position),
+                measured_numbers(before, position),
                 feature.spread,
                 differs[position],
             )
@@ -428,23 +428,17 @@ def gower_gaps(before: EncodedRows, after: EncodedRows) -> FloatArray:
     )
 
 
-def own_numbers(rows: EncodedRows, position: int) -> FloatArray | None:
-    """Values of a feature in the unit of training; None if only equality counts.
-
-    That is so for a category and for a number that is constant in training.
-    """
-    feature = rows.schema.features[position]
-    if feature.spread == 0:
-        return None
-    return as_numbers(rows.frame.iloc[:, position], feature.table.dtype)
+def measured_numbers(rows: EncodedRows, position: int) -> FloatArray | None:
+    """Values of a feature in the unit of training; None for categories and constant numbers."""
+    return rows.all_numbers[position] if rows.schema.features[position].spread else None
 
 
 def check_same_order(factuals: pd.Index[Any], answers: pd.Index[Any]) -> None:
-    """Raise if labels say that rows, which are matched by position, stand in another order."""
+    """Raise if labels show that rows, which are matched by position, are in another order."""
     numbered = answers.equals(pd.RangeIndex(len(answers)))
     if numbered or factuals.equals(answers) or not (factuals.is_unique and answers.is_unique):
         return
-    # Labels of other kinds, such as those of people and of their answers by rank, match nothing.
+    # Labels of other kinds, such as those of answers by rank, are not compared.
     if set(factuals) <= set(answers):
         raise SchemaError(
             "factuals and counterfactuals have the same labels in another order, but rows are "

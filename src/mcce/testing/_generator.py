@@ -14,7 +14,16 @@ from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..errors import ParameterError
 from ..generate import features_of
-from ..kernels import Codes, DrawLimits, Guide, IntArray, Person, WordArray, hold, person_keys
+from ..kernels import (
+    Codes,
+    DrawLimits,
+    Guide,
+    IntArray,
+    Person,
+    WordArray,
+    apply_limits,
+    person_keys,
+)
 from ..model import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
 from ..saving.fields import pack_fitted, unpack_fitted
@@ -63,7 +72,7 @@ class _GeneratorCase(Case):
         self.blank = self.new()
         self.fitted = self.fit(self.blank)
         self.people: EncodedRows = self.schema.encode(make_frame(N_GROUPS, seed=1))
-        self.given: Codes = self.people.descent
+        self.given: Codes = self.people.tree_codes
         self.keys: WordArray = person_keys(SEED, self.given[self.schema.immutable].T)
         self.draws: IntArray = np.arange(N_DRAWS)
 
@@ -184,7 +193,7 @@ class _GeneratorCase(Case):
         """Draws within limits stay within them."""
         limits = self.only_up()
         drawn = self.fitted.sample(self.request(limits=limits))
-        held = hold(limits, drawn.codes, self.schema.mutable)
+        held = apply_limits(limits, drawn.codes, self.schema.mutable)
         n_outside = int((held != drawn.codes).sum())
         demand(
             not n_outside,
@@ -216,7 +225,7 @@ class _GeneratorCase(Case):
         limits, check = self.only_up(), "The capability back_off, draws from 10**6 rows"
         request = self.request(limits=limits, least=np.full(self.draws.size, 10**6))
         wide, again = self.fitted.sample(request), self.fitted.sample(request)
-        n_outside = int((hold(limits, wide.codes, self.schema.mutable) != wide.codes).sum())
+        n_outside = int((apply_limits(limits, wide.codes, self.schema.mutable) != wide.codes).sum())
         demand(
             not n_outside, check, "codes inside the limits of their group", f"{n_outside} outside"
         )
@@ -246,7 +255,7 @@ class _GeneratorCase(Case):
         drawn = self.fitted.sample(replace(self.request(), draws=self.draws[:1]))
         if drawn.tables is not None:
             return
-        codes = self.people.descent.copy()
+        codes = self.people.tree_codes.copy()
         codes[self.schema.mutable] = drawn.codes[:, :, 0]
         rows = EncodedRows.from_codes(self.schema, codes)
         likely = np.asarray(self.fitted.log_likelihood(rows))
@@ -294,7 +303,7 @@ class _GeneratorCase(Case):
         features = self.schema.features
         sizes = np.array([0 if feature.immutable else feature.n_codes for feature in features])
         return Person(
-            given=self.people.descent[:, 0],
+            given=self.people.tree_codes[:, 0],
             own=self.people.exact[:, 0],
             stays=self.people.exact[:, 0],
             limits=None,

@@ -31,9 +31,9 @@ from mcce.kernels import (
     Person,
     Trees,
     WordArray,
+    bernoulli,
     descend,
     draw_keys,
-    happens,
     pick,
 )
 from mcce.kernels._random import absorb
@@ -77,7 +77,7 @@ def sample(
             own, needed = np.repeat([guide.own[column], guide.stays[column]], draws.size, axis=1)
             stays = _holds(trees, held, node, needed)
             stays |= needed == ANY_LEAF
-            stays &= happens(row_keys, column + len(given), guide.often)
+            stays &= bernoulli(row_keys, column + len(given), guide.often)
             kept |= stays
             drawn[column] = np.where(kept, own, drawn[column])
         codes[column] = np.where(kept, codes[column], drawn[column])

@@ -78,11 +78,11 @@ def measure(comparison: Comparison, axes: DistanceAxes) -> FloatArray:
     for feature in comparison.changed_features:
         codes = comparison.codes[feature][comparison.group]
         differs = codes != comparison.own_codes[feature][:, None]
-        table, own = axes.places[feature], axes.own_places[feature]
+        table, own = axes.coordinates[feature], axes.own_coordinates[feature]
         # A code of -1, a person's own value that has no place in the table, never differs.
-        places = None if table is None else table[codes]
+        coordinates = None if table is None else table[codes]
         own = None if own is None else own[:, None]
-        total.add(differs, places, own, axes.spreads[feature], axes.weights[feature])
+        total.add(differs, coordinates, own, axes.spreads[feature], axes.weights[feature])
     return total.distance(axes.n_present[:, None])
 
 
