@@ -195,7 +195,7 @@ def test_all_languages_say_the_same_things():
                 assert message[0] in f"{{{string.ascii_uppercase}", (code, key)
                 assert message.endswith("."), (code, key)
     # Only what is proven is said firmly.
-    for kind in ("declined", "unrealistic", "too_many", "too_far", "unknown"):
+    for kind in ("refused", "implausible", "too_many_changes", "too_far", "unknown"):
         assert messages["en"][f"nothing.{kind}"].startswith("We found nothing"), kind
 
 
