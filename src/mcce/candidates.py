@@ -8,7 +8,7 @@ stored: a candidate has those of its person by construction.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -198,6 +198,48 @@ class CandidateRows:
         return cls(rows, owner, np.concatenate(moved, axis=1), tables)
 
 
+@dataclass(frozen=True, eq=False)
+class MeasuredRows:
+    """Answers, misses or rows evaluated for a proof, with their scores and costs."""
+
+    rows: CandidateRows
+    draw: IntArray
+    rank: IntArray
+    score: FloatArray
+    sparsity: IntArray
+    gower: FloatArray
+
+    @property
+    def owner(self) -> IntArray:
+        """Position of each row's factual."""
+        return self.rows.owner
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows as a frame."""
+        return self.rows.frame
+
+    def take(self, index: IntArray | BoolArray) -> MeasuredRows:
+        """The rows at these indices, or where a mask is true."""
+        arrays = (getattr(self, field.name)[index] for field in fields(self)[1:])
+        return MeasuredRows(self.rows.take(index), *arrays)
+
+    def sort(self) -> MeasuredRows:
+        """The rows by factual, then rank."""
+        return self.take(np.lexsort((self.rank, self.owner)))
+
+    @classmethod
+    def concat(cls, factuals: EncodedRows, parts: Sequence[MeasuredRows]) -> MeasuredRows:
+        """All parts as one, by factual, then rank."""
+        whole, real = np.empty(0, dtype=np.int64), np.empty(0)
+        empty = cls(CandidateRows.join(factuals, []), whole, whole, real, whole, real)
+        arrays = (
+            np.concatenate([getattr(part, field.name) for part in (empty, *parts)])
+            for field in fields(cls)[1:]
+        )
+        return cls(CandidateRows.join(factuals, [part.rows for part in parts]), *arrays).sort()
+
+
 def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws: int) -> Candidates:
     """Given rows as the candidates of people, for a distance to compare."""
     schema, n_people = rows.schema, people.size
@@ -232,7 +274,7 @@ def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws:
 ColumnCache: TypeAlias = dict[Any, tuple[Any, np.ndarray]]
 
 
-class SelectedColumns:
+class CandidateColumns:
     """Reads single columns of selected candidates, without building a frame."""
 
     def __init__(self, selected: CandidateRows, cache: ColumnCache) -> None:
@@ -267,7 +309,7 @@ class SelectedColumns:
         return known[1]
 
 
-class Lookup:
+class CandidateEncodings:
     """Selected candidates in the encodings that trees and distances use."""
 
     def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
@@ -289,17 +331,19 @@ class Lookup:
             self._points.append(feature.coordinates(exact, numbers))
             self._numbers.append(numbers)
 
-    def tree_codes(self, owner: IntArray, codes: Codes) -> Codes:
+    def tree_codes(self, selected: CandidateRows) -> Codes:
         """Tree codes of all features, shape (n_features, n_rows)."""
-        return self._fill(self.rows.tree_codes.take(owner, axis=1), self._tree_codes, codes)
+        own = self.rows.tree_codes.take(selected.owner, axis=1)
+        return self._fill(own, self._tree_codes, selected.codes)
 
-    def points(self, owner: IntArray, codes: Codes) -> FloatArray:
+    def points(self, selected: CandidateRows) -> FloatArray:
         """Points in the space of all features, shape (n_rows, n_features)."""
-        return self._fill(self.rows.points[owner].T, self._points, codes).T
+        return self._fill(self.rows.points[selected.owner].T, self._points, selected.codes).T
 
-    def numbers(self, owner: IntArray, codes: Codes) -> FloatArray:
+    def numbers(self, selected: CandidateRows) -> FloatArray:
         """Numbers, NaN for missing and for levels, shape (n_features, n_rows)."""
-        return self._fill(self.rows.all_numbers.take(owner, axis=1), self._numbers, codes)
+        own = self.rows.all_numbers.take(selected.owner, axis=1)
+        return self._fill(own, self._numbers, selected.codes)
 
     def _fill(
         self, cells: np.ndarray, tables: Sequence[np.ndarray | None], codes: Codes

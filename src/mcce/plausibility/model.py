@@ -14,7 +14,7 @@ import threading
 
 import numpy as np
 
-from ..candidates import CandidateRows, Lookup
+from ..candidates import CandidateEncodings, CandidateRows
 from ..kernels import (
     BoolArray,
     Codes,
@@ -105,11 +105,11 @@ class PlausibilityModel:
         ``no_reference_group``: no accepted training row has the person's immutable values, so
         nothing is known of what is usual for such a person.
         """
-        lookup = Lookup(selected.rows, selected.tables)
-        cells = selected.owner, selected.codes
-        points = lookup.points(*cells)
+        encodings = CandidateEncodings(selected.rows, selected.tables)
+        tree_codes, numbers = encodings.tree_codes(selected), encodings.numbers(selected)
+        points = encodings.points(selected)
         return {
-            "plausibility": self.assess(lookup.tree_codes(*cells), lookup.numbers(*cells)).p_value,
+            "plausibility": self.assess(tree_codes, numbers).p_value,
             "knn_distance_quantile": self.knn_distance_.quantile(self.knn_distance_(points)[0]),
             "no_reference_group": ~np.isin(
                 _immutables(selected.rows, selected.owner), self.reference_groups_

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..candidates import CandidateRows, Candidates, ColumnCache, Lookup, SelectedColumns
+from ..candidates import (
+    CandidateColumns,
+    CandidateEncodings,
+    CandidateRows,
+    Candidates,
+    ColumnCache,
+)
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
@@ -149,7 +155,7 @@ class KeepsRelation:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that keep the relation."""
         rows, owner = selected.rows, selected.owner
-        excess = self.relation.excess(SelectedColumns(selected, self.column_cache))
+        excess = self.relation.excess(CandidateColumns(selected, self.column_cache))
         own = self._own_excess(rows)[owner]
         # A target that keeps the person's deviation may be rounded to the digits of its column.
         rounding = self._rounding(rows.schema)
@@ -160,7 +166,7 @@ class KeepsRelation:
         if known is None:
             own = np.full((rows.schema.mutable.size, len(rows)), OWN, dtype=np.int32)
             selected = CandidateRows(rows, np.arange(len(rows)), own, rows.tables)
-            excess = self.relation.excess(SelectedColumns(selected, self.column_cache))
+            excess = self.relation.excess(CandidateColumns(selected, self.column_cache))
             # The rows are kept too, so that no others can get their id.
             known = self._own[id(rows)] = (rows, excess)
         return known[1]
@@ -193,7 +199,7 @@ class IsPlausible:
     def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
         self.model = model
         self.min_plausibility = min_plausibility
-        self._lookup: Lookup | None = None
+        self._encodings: CandidateEncodings | None = None
         self._own: tuple[EncodedRows, FloatArray] | None = None
         self._changed: ChangedRows | None = None
 
@@ -213,9 +219,8 @@ class IsPlausible:
         return plausible
 
     def _assess(self, selected: CandidateRows) -> Plausibility:
-        lookup, rows = self._lookup_of(selected), selected.rows
-        cells = selected.owner, selected.codes
-        given = lookup.tree_codes(*cells), lookup.numbers(*cells)
+        encodings, rows = self._encodings_of(selected), selected.rows
+        given = encodings.tree_codes(selected), encodings.numbers(selected)
         if not is_wide(rows.schema):
             return self.model.assess(*given)
         from ..plausibility.model import ChangedRows
@@ -225,10 +230,10 @@ class IsPlausible:
             changed = self._changed = ChangedRows(self.model, rows)
         return changed.assess(selected.owner, selected.codes != OWN, *given)
 
-    def _lookup_of(self, selected: CandidateRows) -> Lookup:
-        known = self._lookup
+    def _encodings_of(self, selected: CandidateRows) -> CandidateEncodings:
+        known = self._encodings
         if known is None or known.rows is not selected.rows or known.tables is not selected.tables:
-            known = self._lookup = Lookup(selected.rows, selected.tables)
+            known = self._encodings = CandidateEncodings(selected.rows, selected.tables)
         return known
 
     def _own_nonconformity(self, rows: EncodedRows, owner: IntArray) -> FloatArray:

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from ..candidates import CandidateRows, Candidates, Lookup
+from ..candidates import CandidateEncodings, CandidateRows, Candidates, MeasuredRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing, RowTable
 from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
-from ..tables.schema import EncodedRows
 from .diversity import NonRedundant, diverse_ranks
 from .ranking import RankedCandidates
 
@@ -49,7 +46,7 @@ class LazyValidation:
         self.nonredundant = None
         if ranked.ranking.diversity is not None:
             self.nonredundant = NonRedundant(ranked.candidates.comparison, ranked.n_wanted)
-        self._selected: list[Selection] = []
+        self._selected: list[SelectedDraws] = []
         # Each person's row in the listing.
         self._row: IntArray = np.arange(self.n_allowed.size)
 
@@ -77,9 +74,9 @@ class LazyValidation:
         self.n_valid[person] += valid.sum(axis=1)
         self.n_tried += rank_index.size
 
-    def selection(self) -> Selection:
+    def selection(self) -> SelectedDraws:
         """The valid candidates that everybody gets."""
-        selected, ranking = Selection.concat(self._selected), self.ranked.ranking
+        selected, ranking = SelectedDraws.concat(self._selected), self.ranked.ranking
         if ranking.diversity is None:
             return selected
         person, draw, rank, _, gower = selected
@@ -125,7 +122,7 @@ class LazyValidation:
     def _select(self, person: IntArray, row: IntArray, at: IntArray, rank: IntArray) -> None:
         listing = self.listing
         costs = listing.sparsity[row, at], listing.gower[row, at]
-        self._selected.append(Selection(person, listing.draw[row, at], rank, *costs))
+        self._selected.append(SelectedDraws(person, listing.draw[row, at], rank, *costs))
 
 
 class DrawScores:
@@ -173,7 +170,7 @@ class PredictionCache:
         self.valid: BoolArray = np.zeros(shape, dtype=bool)
         self.score: FloatArray = np.zeros(shape)
         self.n_evaluated = 0
-        self._lookup: Lookup | None = None
+        self._encodings: CandidateEncodings | None = None
 
         for group, draw, scored in draw_scores.recall(groups):
             row = np.minimum(np.searchsorted(groups, group), groups.size - 1)
@@ -199,9 +196,9 @@ class PredictionCache:
     def _score(self, selected: CandidateRows) -> ScoredRows:
         if self.surrogate is None:
             return score_rows(self.decision, selected, self.row_scores)
-        if self._lookup is None:
-            self._lookup = Lookup(selected.rows, selected.tables)
-        response = self.surrogate.predict(self._lookup.tree_codes(selected.owner, selected.codes))
+        if self._encodings is None:
+            self._encodings = CandidateEncodings(selected.rows, selected.tables)
+        response = self.surrogate.predict(self._encodings.tree_codes(selected))
         margin = self.surrogate.margin(self.decision, response)
         return ScoredRows(margin, margin >= 0)
 
@@ -213,7 +210,7 @@ class PredictionCache:
         self.valid[group, draw] = valid
 
 
-class Selection(NamedTuple):
+class SelectedDraws(NamedTuple):
     """Candidates selected in a block, one entry each; people and draws as numbered there."""
 
     person: IntArray
@@ -223,20 +220,20 @@ class Selection(NamedTuple):
     gower: FloatArray
 
     @classmethod
-    def concat(cls, parts: Sequence[Selection]) -> Selection:
+    def concat(cls, parts: Sequence[SelectedDraws]) -> SelectedDraws:
         """All parts as one."""
         dtypes = np.int64, np.int32, np.int64, np.int32, np.float64
         empty = [np.empty(0, dtype) for dtype in dtypes]
         return cls._make(map(np.concatenate, zip(empty, *parts, strict=True)))
 
-    def take(self, index: BoolArray | IntArray) -> Selection:
+    def take(self, index: BoolArray | IntArray) -> SelectedDraws:
         """The candidates at these indices, or where a mask is true."""
-        return Selection._make(array[index] for array in self)
+        return SelectedDraws._make(array[index] for array in self)
 
-    def to_answers(self, cache: PredictionCache) -> Answers:
-        """The candidates as answers, by person and rank."""
+    def to_measured(self, cache: PredictionCache) -> MeasuredRows:
+        """The candidates with their measures, by person and rank."""
         candidates = cache.candidates
-        return Answers(
+        return MeasuredRows(
             rows=candidates.select(self.person, self.draw).compacted(),
             draw=candidates.draws[self.draw],
             rank=self.rank,
@@ -244,48 +241,6 @@ class Selection(NamedTuple):
             sparsity=self.sparsity.astype(np.int64),
             gower=self.gower,
         ).sort()
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """Candidates selected as answers, one entry each, with their costs."""
-
-    rows: CandidateRows
-    draw: IntArray
-    rank: IntArray
-    score: FloatArray
-    sparsity: IntArray
-    gower: FloatArray
-
-    @property
-    def owner(self) -> IntArray:
-        """Position of each answer's factual."""
-        return self.rows.owner
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The answers as a frame."""
-        return self.rows.frame
-
-    def take(self, index: IntArray | BoolArray) -> Answers:
-        """The answers at these indices, or where a mask is true."""
-        arrays = (getattr(self, field.name)[index] for field in fields(self)[1:])
-        return Answers(self.rows.take(index), *arrays)
-
-    def sort(self) -> Answers:
-        """The answers by factual, then rank."""
-        return self.take(np.lexsort((self.rank, self.owner)))
-
-    @classmethod
-    def concat(cls, factuals: EncodedRows, parts: Sequence[Answers]) -> Answers:
-        """All parts as one, by factual, then rank."""
-        whole, real = np.empty(0, dtype=np.int64), np.empty(0)
-        empty = cls(CandidateRows.join(factuals, []), whole, whole, real, whole, real)
-        arrays = (
-            np.concatenate([getattr(part, field.name) for part in (empty, *parts)])
-            for field in fields(cls)[1:]
-        )
-        return cls(CandidateRows.join(factuals, [part.rows for part in parts]), *arrays).sort()
 
 
 class RowScores:

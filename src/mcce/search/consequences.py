@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateRows, Candidates, ColumnCache, SelectedColumns
+from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..errors import NotFittedError
@@ -371,7 +371,7 @@ class TableFollower:
     ) -> tuple[Codes, BoolArray]:
         """The training codes of the new values, and which follow."""
         selected = CandidateRows(self._rows, owner, codes, tables.tables)
-        new = self._codes[self._rule.expected(SelectedColumns(selected, self._column_cache))]
+        new = self._codes[self._rule.expected(CandidateColumns(selected, self._column_cache))]
         return new, (new >= 0) & (new != self._own[owner])
 
     def cells(self, values: np.ndarray) -> pd.Series[Any]:

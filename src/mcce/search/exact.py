@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..candidates import CandidateRows
+from ..candidates import CandidateRows, MeasuredRows
 from ..constraints.limits import FactualLimits
 from ..distances import Gower, measure_rows
 from ..generate import blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
 from ..postprocess.filters import ExcludeUnstable, RowFilter
-from ..postprocess.validation import GROWTH, Answers
+from ..postprocess.validation import GROWTH
 from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
@@ -69,7 +69,7 @@ class ExactStage:
         answers = replace(answers, draw=-1 - answers.draw)
         return replace(
             proven.without_reasons(np.unique(answers.owner)),
-            answers=Answers.concat(self.task.factuals, [proven.answers, answers]),
+            answers=MeasuredRows.concat(self.task.factuals, [proven.answers, answers]),
             n_evaluated=proven.n_evaluated + drawn.n_evaluated,
         )
 
@@ -144,7 +144,7 @@ class ExactStage:
         number += np.repeat([proof.n_evaluated for proof in proofs], sizes)
         sparsity = (codes != OWN).sum(axis=0)
         gower = measure_rows(Gower(), rows)
-        evaluated = Answers(rows, number, np.zeros_like(number), score, sparsity, gower)
+        evaluated = MeasuredRows(rows, number, np.zeros_like(number), score, sparsity, gower)
         for proof, start, size in zip(proofs, starts, sizes, strict=True):
             theirs = np.arange(start, start + size)
             proof.update(evaluated.take(theirs), allowed[theirs], valid[theirs])
@@ -157,8 +157,10 @@ class ExactStage:
         bounds = self.settings.max_sparsity, self.settings.max_distance
         reasons = {p.person: proof_reason(*bounds, p.n_listed, p.n_allowed) for p in unanswered}
         return SearchOutcome(
-            answers=Answers.concat(factuals, [part for proof in proofs for part in proof.answers]),
-            misses=Answers.concat(factuals, misses),
+            answers=MeasuredRows.concat(
+                factuals, [part for proof in proofs for part in proof.answers]
+            ),
+            misses=MeasuredRows.concat(factuals, misses),
             reasons=reasons,
             n_evaluated=sum(proof.n_allowed for proof in proofs),
             proven=frozenset(
@@ -202,8 +204,8 @@ class Proof:
     n_nodes: int = 0
     n_allowed: int = 0
     n_valid: int = 0
-    answers: list[Answers] = field(default_factory=list)
-    miss: Answers | None = None
+    answers: list[MeasuredRows] = field(default_factory=list)
+    miss: MeasuredRows | None = None
     shortfall: float = np.inf
     _codes: Codes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int32))
     _after: tuple[float, Codes] | None = None
@@ -265,7 +267,7 @@ class Proof:
         theirs = self.unstable.draw[self.unstable.person == self.person]
         return np.isin(self.n_evaluated + np.arange(n_rows), theirs)
 
-    def update(self, rows: Answers, allowed: BoolArray, valid: BoolArray) -> None:
+    def update(self, rows: MeasuredRows, allowed: BoolArray, valid: BoolArray) -> None:
         """Record the predictor's results for the next rows."""
         best = rows.take(self._needed(rows.rows.codes, np.flatnonzero(valid)))
         self.answers.append(replace(best, rank=self.n_valid + 1 + np.arange(best.owner.size)))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
 from ..counterfactuals import UNANSWERED, Counterfactuals, ResultRows, make_counterfactuals
 from ..distances import measure_rows
@@ -21,7 +22,6 @@ from ..errors import McceWarning, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
 from ..postprocess.filters import IsPlausible
-from ..postprocess.validation import Answers
 from ..predictors.decision import ScoredRows
 from ..protocols import Callback, Progress
 from ..runtime.progress import Clock, ProgressBar
@@ -126,7 +126,7 @@ def to_counterfactuals(
     )
 
 
-def _result_rows(answers: Answers, more: Mapping[str, np.ndarray]) -> ResultRows:
+def _result_rows(answers: MeasuredRows, more: Mapping[str, np.ndarray]) -> ResultRows:
     measures = {
         "score": answers.score,
         "sparsity": answers.sparsity,

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..kernels import BoolArray, Codes, IntArray
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.validation import PredictionCache, Selection
+from ..postprocess.validation import PredictionCache, SelectedDraws
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
 from .visited import PredictedRows, VisitedRows, WalkSettings, influential_sets
@@ -29,7 +29,7 @@ class GreedyWalk:
         self,
         settings: WalkSettings,
         cache: PredictionCache,
-        valid: Selection,
+        valid: SelectedDraws,
         unstable: ExcludeUnstable,
         *,
         whole_block: bool,

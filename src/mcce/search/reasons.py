@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..candidates import MeasuredRows
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals import Reason, ReasonKind
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing
 from ..postprocess.filters import CandidateFilter, IsPlausible, ObeysConstraint
 from ..postprocess.ranking import RankedCandidates, Ranking
-from ..postprocess.validation import Answers, LazyValidation, Selection
+from ..postprocess.validation import LazyValidation, SelectedDraws
 
 # What only searches beyond the paper's use is imported there.
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def count_draws(
         yield CountedDraws(text, int(n_valid), {limit: n for limit, n in counts.items() if n})
 
 
-def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, Reason]]:
+def explain_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people without a valid candidate have none, and which came nearest."""
     ranked, cache = validation.ranked, validation.cache
     person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
@@ -108,10 +109,10 @@ def explain_misses(validation: LazyValidation) -> tuple[Answers, dict[int, Reaso
     shortfall = cache.decision.shortfall(cache.score[group, listing.draw])
     nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
     costs = listing.sparsity[nearest], listing.gower[nearest]
-    selection = Selection(person, listing.draw[nearest], np.zeros_like(person), *costs)
+    selection = SelectedDraws(person, listing.draw[nearest], np.zeros_like(person), *costs)
     reasons = map(draws_reason, count_draws(ranked, person, listing, valid))
     positions = ranked.candidates.people[person].tolist()
-    return selection.to_answers(cache), dict(zip(positions, reasons, strict=True))
+    return selection.to_measured(cache), dict(zip(positions, reasons, strict=True))
 
 
 def draws_reason(draws: CountedDraws) -> Reason:

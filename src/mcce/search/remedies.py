@@ -18,11 +18,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
 from ..counterfactuals import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import IntArray
-from ..postprocess.validation import Answers
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
 from .direct import MAX_ROWS_FEWER
@@ -41,7 +41,7 @@ BOUNDS: dict[str, Any] = {
 }
 
 AnySearch: TypeAlias = Search | ExactSearch
-ShortSearch = Callable[[AnySearch, Constraints, IntArray], Answers]
+ShortSearch = Callable[[AnySearch, Constraints, IntArray], MeasuredRows]
 
 
 def name_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
@@ -57,7 +57,7 @@ def name_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutco
     brief = replace(request, scored=None, max_direct_rows=MAX_ROWS_FEWER)
     n_evaluated = outcome.n_evaluated
 
-    def run(tried: AnySearch, rules: Constraints, people: IntArray) -> Answers:
+    def run(tried: AnySearch, rules: Constraints, people: IntArray) -> MeasuredRows:
         nonlocal n_evaluated
         relaxed = replace(one, search=tried)
         short_outcome = search(replace(brief, settings=relaxed, constraints=rules, people=people))
@@ -83,7 +83,7 @@ def name_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutco
 
 def _less_plausible(
     fitted: Fitted, short: Search, constraints: Constraints, people: IntArray, run: ShortSearch
-) -> tuple[Answers, dict[int, str]]:
+) -> tuple[MeasuredRows, dict[int, str]]:
     """The best rows that are not plausible enough, and which smaller value was tried and helps."""
     free = replace(short, min_plausibility=0.0)
     found = run(free, constraints, people)
@@ -141,7 +141,7 @@ def _add_remedies(
     return people[~np.isin(people, sorted(helps))]
 
 
-def _nearest(factuals: EncodedRows, misses: Answers, found: Answers) -> Answers:
+def _nearest(factuals: EncodedRows, misses: MeasuredRows, found: MeasuredRows) -> MeasuredRows:
     """The nearest misses, with rows that are only not plausible enough in the first place."""
     others = misses.take(~np.isin(misses.owner, found.owner))
-    return Answers.concat(factuals, [others, replace(found, rank=np.zeros_like(found.rank))])
+    return MeasuredRows.concat(factuals, [others, replace(found, rank=np.zeros_like(found.rank))])

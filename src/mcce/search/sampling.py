@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..candidates import MeasuredRows
 from ..counterfactuals import Reason
 from ..generate import FactualBlock, blocks, generate
 from ..kernels import ExpiredError, IntArray
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.ranking import RankedCandidates, Ranking
-from ..postprocess.validation import Answers, LazyValidation, PredictionCache, Selection
+from ..postprocess.validation import LazyValidation, PredictionCache, SelectedDraws
 from ..runtime.threads import map_ordered, n_threads
 from .reasons import explain_misses
 from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
@@ -181,12 +182,12 @@ class SamplingStage:
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), cache.n_evaluated)
-        misses, reasons = Answers.concat(task.factuals, []), dict[int, Reason]()
+        misses, reasons = MeasuredRows.concat(task.factuals, []), dict[int, Reason]()
         if self.final and not task.answers_only and run is None:
             misses, reasons = explain_misses(validation)
         valid = validation.selection()
         walked = self._walked(cache, valid, monitor)
-        answers = valid.to_answers(cache) if walked is None else walked.find_answers()
+        answers = valid.to_measured(cache) if walked is None else walked.find_answers()
         if self.final and not task.answers_only and run is not None and not monitor.stopped:
             from .walking import SurrogateBlock, explain_unanswered
 
@@ -203,7 +204,7 @@ class SamplingStage:
         )
 
     def _walked(
-        self, cache: PredictionCache, valid: Selection, monitor: BlockMonitor
+        self, cache: PredictionCache, valid: SelectedDraws, monitor: BlockMonitor
     ) -> WalkedBlock | None:
         """The walks to valid candidates; None if these are the answers."""
         if self.walk is None:

@@ -21,13 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..candidates import Candidates
+from ..candidates import Candidates, MeasuredRows
 from ..distances import is_mean
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..plausibility.model import KnnDistance
 from ..postprocess.diversity import NonRedundant, diverse_ranks
 from ..postprocess.ranking import Ranking
-from ..postprocess.validation import Answers
 from ..tables.schema import OWN
 from .config import Preference
 from .greedy import GreedyWalk
@@ -55,25 +54,25 @@ class SelectionSettings:
     count_actions: bool = False
 
 
-class SelectedRows(NamedTuple):
+class SelectedVisits(NamedTuple):
     """Visited rows that were selected, by number, with their ranks."""
 
     numbers: IntArray
     rank: IntArray
 
-    def take(self, index: BoolArray) -> SelectedRows:
+    def take(self, index: BoolArray) -> SelectedVisits:
         """The rows where a mask is true."""
-        return SelectedRows(self.numbers[index], self.rank[index])
+        return SelectedVisits(self.numbers[index], self.rank[index])
 
     @classmethod
-    def concat(cls, parts: Sequence[SelectedRows]) -> SelectedRows:
+    def concat(cls, parts: Sequence[SelectedVisits]) -> SelectedVisits:
         """All parts as one."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def to_answers(self, candidates: Candidates, visited: VisitedRows) -> Answers:
-        """The rows as answers, by person and rank."""
+    def to_measured(self, candidates: Candidates, visited: VisitedRows) -> MeasuredRows:
+        """The rows with their measures, by person and rank."""
         draw = visited.draw[self.numbers]
-        return Answers(
+        return MeasuredRows(
             rows=visited.rows(self.numbers).compacted(),
             # Rows that no draw led to have a negative number of their own.
             draw=np.where(draw < 0, draw, candidates.draws[np.maximum(draw, 0)]),
@@ -86,7 +85,7 @@ class SelectedRows(NamedTuple):
 
 def _best_rows(
     settings: SelectionSettings, walk: GreedyWalk, may_return: IntArray, first: IntArray
-) -> SelectedRows:
+) -> SelectedVisits:
     """The best visited rows of everybody, among those that may be returned."""
     ranking, visited = settings.ranking, walk.visited
     numbers = may_return[np.lexsort((visited.reach_order[may_return], visited.person[may_return]))]
@@ -96,7 +95,7 @@ def _best_rows(
     if ranking.diversity is not None:
         rank = _diverse_ranks(ranking, walk, numbers, person)
     taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
-    return SelectedRows(numbers[taken], rank[taken])
+    return SelectedVisits(numbers[taken], rank[taken])
 
 
 def _order(
@@ -255,7 +254,7 @@ def select_first(
     settings: SelectionSettings,
     walk: GreedyWalk,
     person: IntArray | None = None,
-) -> SelectedRows:
+) -> SelectedVisits:
     """The best row of everybody, without a needless change."""
     one = replace(settings.ranking, n_counterfactuals=1, diversity=None)
     nothing = np.empty(0, dtype=np.int64)
@@ -265,9 +264,9 @@ def select_first(
 def select_more(
     settings: SelectionSettings,
     walk: GreedyWalk,
-    first: SelectedRows,
+    first: SelectedVisits,
     person: IntArray | None = None,
-) -> SelectedRows:
+) -> SelectedVisits:
     """The best rows of everybody, those given first; none has a needless change."""
     return _select(settings, walk, first.numbers, person)
 
@@ -277,9 +276,9 @@ def _select(
     walk: GreedyWalk,
     first: IntArray,
     person: IntArray | None,
-) -> SelectedRows:
+) -> SelectedVisits:
     """Select rows and undo changes, again for people with a needless one."""
-    visited, parts = walk.visited, list[SelectedRows]()
+    visited, parts = walk.visited, list[SelectedVisits]()
     may_return = returnable(settings.ranking, walk, person)
     needless = np.empty(0, dtype=np.int64)
     while True:
@@ -293,7 +292,7 @@ def _select(
         whose, again = visited.person, visited.person[lesser]
         parts.append(selected.take(~np.isin(whose[selected.numbers], again)))
         if not lesser.size:
-            return SelectedRows.concat(parts)
+            return SelectedVisits.concat(parts)
         theirs = np.isin(whose[may_return], again)
         may_return = may_return[theirs & ~np.isin(may_return, needless)]
 

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
-from ..candidates import ColumnCache
+from ..candidates import ColumnCache, MeasuredRows
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..counterfactuals import Reason
 from ..errors import ConstraintError
 from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.validation import Answers, DrawScores, RowScores
+from ..postprocess.validation import DrawScores, RowScores
 from ..predictors.decision import Decision
 from ..protocols import Callback, Generator, Progress
 from ..runtime.threads import in_caller, is_caller
@@ -157,8 +157,8 @@ class BlockMonitor:
 class SearchOutcome:
     """The result of a search, or of one of its stages."""
 
-    answers: Answers
-    misses: Answers
+    answers: MeasuredRows
+    misses: MeasuredRows
     reasons: Mapping[int, Reason] = field(default_factory=dict)
     n_evaluated: int = 0
     n_unstable: int = 0
@@ -174,8 +174,8 @@ class SearchOutcome:
         if len(parts) == 1:
             return parts[0]
         return cls(
-            answers=Answers.concat(factuals, [part.answers for part in parts]),
-            misses=Answers.concat(factuals, [part.misses for part in parts]),
+            answers=MeasuredRows.concat(factuals, [part.answers for part in parts]),
+            misses=MeasuredRows.concat(factuals, [part.misses for part in parts]),
             reasons={person: why for part in parts for person, why in part.reasons.items()},
             n_evaluated=sum(part.n_evaluated for part in parts),
             n_unstable=sum(part.n_unstable for part in parts),
@@ -272,7 +272,7 @@ def _run_confirmed(task: SearchTask, stage: Stage, people: IntArray) -> SearchOu
         stage = stage.excluding(unstable)
 
 
-def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, Answers]:
+def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, MeasuredRows]:
     """The outcome with fresh scores, and the answers that fail them.
 
     People with an answer that the label rule misjudged have none in either.

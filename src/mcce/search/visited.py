@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ..candidates import CandidateRows, Candidates, Lookup
+from ..candidates import CandidateEncodings, CandidateRows, Candidates
 from ..constraints.collection import Constraints
 from ..constraints.kinds import Together
 from ..distances import is_plain_gower
@@ -122,7 +122,7 @@ class VisitedRows:
         # Rows by their actions alone, without consequences.
         self._actions = RowTable(width)
         self._completed: IntArray = np.empty(0, dtype=np.int64)
-        self._lookup: Lookup | None = None
+        self._encodings: CandidateEncodings | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         self.person: IntArray = np.empty(0, dtype=np.int64)
         self.filters_known, self.allowed, self.evaluated, self.valid = np.empty((4, 0), dtype=bool)
@@ -173,11 +173,11 @@ class VisitedRows:
         return [] if self.task.consequences is None else self.task.consequences.places
 
     @property
-    def lookup(self) -> Lookup:
+    def encodings(self) -> CandidateEncodings:
         """The encodings of all values so far."""
-        if self._lookup is None or self._lookup.tables is not self.values.tables:
-            self._lookup = Lookup(self.factuals, self.values.tables)
-        return self._lookup
+        if self._encodings is None or self._encodings.tables is not self.values.tables:
+            self._encodings = CandidateEncodings(self.factuals, self.values.tables)
+        return self._encodings
 
     def evaluate(self, numbers: IntArray) -> None:
         """Score rows, unless that was done."""
@@ -246,8 +246,7 @@ class VisitedRows:
         if new.size:
             # Rows that share cells come together: they are measured faster.
             new = new[np.argsort(self.cells[new, 0], kind="stable")]
-            rows = self.rows(new)
-            points = self.lookup.points(rows.owner, rows.codes)
+            points = self.encodings.points(self.rows(new))
             self.knn_distance[new], self.copy[new] = knn_distance(points)
 
     def are_good(self, numbers: IntArray) -> BoolArray:
@@ -433,8 +432,7 @@ class PredictedRows(VisitedRows):
         new = self._without(self.evaluated, numbers)
         if not new.size:
             return
-        rows = self.rows(new)
-        tree_codes = self.lookup.tree_codes(rows.owner, rows.codes)
+        tree_codes = self.encodings.tree_codes(self.rows(new))
         self._response[new] = self.run.surrogate.predict(tree_codes)
         self._correct(new, self._errors)
         self.evaluated[new] = True

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..candidates import MeasuredRows
 from ..counterfactuals import Reason
 from ..distances import is_mean
 from ..kernels import (
@@ -38,13 +39,13 @@ from ..kernels import (
 )
 from ..postprocess.diversity import MAX_FINITE_DISTANCE
 from ..postprocess.filters import ExcludeUnstable, IsPlausible, RowFilter
-from ..postprocess.validation import Answers, LazyValidation, PredictionCache, Selection
+from ..postprocess.validation import LazyValidation, PredictionCache, SelectedDraws
 from ..tables.schema import OWN
 from .direct import DirectSearch, DirectSettings
 from .greedy import GreedyWalk
 from .reasons import Limit, beyond_bounds, count_draws, limit_of, scores_reason
 from .selection import (
-    SelectedRows,
+    SelectedVisits,
     SelectionSettings,
     are_copies_ranked_last,
     returnable,
@@ -64,8 +65,6 @@ MIN_BETTER, MAX_BETTER, REACH = 5, 16, 3.0
 N_TRIED = 8
 # Cap for people with more rows than `max_tries`; further rows rarely help.
 TRIED_OF_MANY = 150
-# Selects rows of some people, of everybody for None.
-Select = Callable[[IntArray | None], SelectedRows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +87,7 @@ class WalkedBlock:
         walk: Walk,
         monitor: BlockMonitor,
         cache: PredictionCache,
-        valid: Selection,
+        valid: SelectedDraws,
         unstable: ExcludeUnstable,
     ) -> None:
         self.walk, self.candidates = walk, cache.candidates
@@ -102,7 +101,7 @@ class WalkedBlock:
             self._direct = DirectSearch(walk.direct, self.candidates, self.visited, unstable)
         self._several = False
 
-    def find_answers(self) -> Answers:
+    def find_answers(self) -> MeasuredRows:
         """Walk, try changes directly, and select."""
         walk, direct = self.walk, self._direct
         self._go_on()
@@ -116,13 +115,13 @@ class WalkedBlock:
             if direct is not None and walk.fewest_changes:
                 self._improve(direct, first, several=True)
             selected = self._settle(lambda person: self._more(first, person))
-        return selected.to_answers(self.candidates, self.visited)
+        return selected.to_measured(self.candidates, self.visited)
 
-    def _settle(self, select: Select) -> SelectedRows:
-        """Select for everybody."""
+    def _settle(self, select: Callable[[IntArray | None], SelectedVisits]) -> SelectedVisits:
+        """Select for all people: None stands for them."""
         return select(None)
 
-    def _first(self, person: IntArray | None) -> SelectedRows:
+    def _first(self, person: IntArray | None) -> SelectedVisits:
         """The best row of people, everybody by default."""
         first = self._select(lambda selection: select_first(selection, self.greedy_walk, person))
         if self._direct is None or not self.walk.fewest_changes:
@@ -130,9 +129,9 @@ class WalkedBlock:
         better = self._improve(self._direct, first, several=False)
         kept = first.take(~np.isin(self.visited.person[first.numbers], better))
         again = self._select(lambda selection: select_first(selection, self.greedy_walk, better))
-        return SelectedRows.concat([kept, again])
+        return SelectedVisits.concat([kept, again])
 
-    def _more(self, first: SelectedRows, person: IntArray | None) -> SelectedRows:
+    def _more(self, first: SelectedVisits, person: IntArray | None) -> SelectedVisits:
         """All answers of people, the first of each given."""
         return self._select(
             lambda selection: select_more(selection, self.greedy_walk, first, person)
@@ -161,7 +160,7 @@ class WalkedBlock:
         whose = self.visited.cells[returnable(ranking, self.greedy_walk), 0]
         return np.unique(whose).astype(np.int64)
 
-    def _improve(self, direct: DirectSearch, first: SelectedRows, *, several: bool) -> IntArray:
+    def _improve(self, direct: DirectSearch, first: SelectedVisits, *, several: bool) -> IntArray:
         """Try directly what may be better than first answers; gives the people with new rows."""
         visited, selection = self.visited, self.walk.selection
         changed = visited.cells[first.numbers, 1:] != OWN
@@ -173,7 +172,7 @@ class WalkedBlock:
         whose = visited.person[first.numbers]
         return direct.improve(whose, fewest, several, self._stop)
 
-    def _select(self, select: Callable[[SelectionSettings], SelectedRows]) -> SelectedRows:
+    def _select(self, select: Callable[[SelectionSettings], SelectedVisits]) -> SelectedVisits:
         """Select visited rows; once the time is up, without distances to accepted rows."""
         selection = self.walk.selection
         try:
@@ -190,12 +189,12 @@ class SurrogateBlock(WalkedBlock):
 
     visited: PredictedRows
 
-    def _settle(self, select: Select) -> SelectedRows:
+    def _settle(self, select: Callable[[IntArray | None], SelectedVisits]) -> SelectedVisits:
         """Select, score, and select again for people with new scores, until nothing is new."""
         if self.walk.max_tries and not self._several:
             self._add_draws()
         visited, people = self.visited, np.arange(self.candidates.people.size)
-        parts = [SelectedRows(people[:0], people[:0])]
+        parts = [SelectedVisits(people[:0], people[:0])]
         while people.size:
             stopped = self._stop()
             if stopped:
@@ -209,16 +208,16 @@ class SurrogateBlock(WalkedBlock):
             if people.size:
                 self.greedy_walk.reconsider(people)
                 self._go_on()
-        return SelectedRows.concat(parts)
+        return SelectedVisits.concat(parts)
 
-    def _reset_optimism(self, rows: SelectedRows) -> None:
+    def _reset_optimism(self, rows: SelectedVisits) -> None:
         """Where all selected rows are valid, predict what falls short by little as valid again."""
         visited = self.visited
         whose = visited.person[rows.numbers]
         again = np.setdiff1d(whose, whose[~(visited.scored & visited.valid)[rows.numbers]])
         visited.reset_optimism(again)
 
-    def _to_score(self, rows: SelectedRows, people: IntArray) -> IntArray:
+    def _to_score(self, rows: SelectedVisits, people: IntArray) -> IntArray:
         """The rows to score: what is selected; where that is known, what may be better."""
         visited = self.visited
         whose = visited.person[rows.numbers]
@@ -244,7 +243,7 @@ class SurrogateBlock(WalkedBlock):
         visited.check_plausibility(numbers)
         return numbers[visited.plausible[numbers]]
 
-    def _better(self, known: SelectedRows) -> IntArray:
+    def _better(self, known: SelectedVisits) -> IntArray:
         """The most promising rows that would be better than first answers."""
         visited, all_scored = self.visited, self._all_scored
         promise, some = self._promising(known.take(known.rank == 1))
@@ -289,7 +288,7 @@ class SurrogateBlock(WalkedBlock):
         found = np.flatnonzero(good)
         return numbers[found[times_seen_before(person[found]) < most[found]]]
 
-    def _promising(self, first: SelectedRows) -> tuple[FloatArray, IntArray]:
+    def _promising(self, first: SelectedVisits) -> tuple[FloatArray, IntArray]:
         """Rows with fewer changes than answers, or as many but closer; how promising, and which."""
         visited = self.visited
         changed = visited.cells[:, 1:] != OWN
@@ -359,7 +358,7 @@ class SurrogateBlock(WalkedBlock):
 
 def explain_unanswered(
     block: SurrogateBlock, validation: LazyValidation, answered: IntArray
-) -> tuple[Answers, dict[int, Reason]]:
+) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people of a block have no answer."""
     people = block.candidates.people
     person = np.flatnonzero(~np.isin(people, answered))
@@ -417,7 +416,7 @@ def _exclusions(block: SurrogateBlock, person: int) -> list[Limit]:
     return limits + [limit for limit, excluded in beyond.items() if excluded.any()]
 
 
-def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
+def _nearest(block: SurrogateBlock, person: IntArray) -> MeasuredRows:
     """The nearest misses of people, among the rows that the predictor scored."""
     visited, numbers = block.visited, _scored(block)
     numbers = numbers[np.isin(visited.cells[numbers, 0], person)]
@@ -426,4 +425,4 @@ def _nearest(block: SurrogateBlock, person: IntArray) -> Answers:
     order = np.lexsort((visited.reach_order[numbers], shortfall, ~visited.valid[numbers], whose))
     best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
     visited.compute_costs(block.walk.selection.ranking, best)
-    return SelectedRows(best, np.zeros_like(best)).to_answers(block.candidates, visited)
+    return SelectedVisits(best, np.zeros_like(best)).to_measured(block.candidates, visited)
