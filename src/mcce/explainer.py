@@ -41,7 +41,7 @@ from .protocols import Callback, Distance, Generator
 from .runtime.threads import time_limit
 from .search.config import ExactSearch, Search, SearchName, check_private, check_refit, find_search
 from .search.explain import explain, warn_of_gaps
-from .search.plan import Settings, check_ignored
+from .search.plan import ExplainSettings, check_ignored
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter
 from .tables.roles import Role, check_roles
@@ -682,29 +682,26 @@ class MCCE(BaseEstimator):
             kinds=self.kinds,
             feature_names=feature_names,
             generator=generator,
+            given_generator=self.generator,
             distance=distance,
             constraints=self.constraints,
-            needs=replace(
-                needs,
-                plausibility=needs.measures_plausibility,
-                relations=needs.relations and self.ignore_relations is not True,
-            ),
+            needs=replace(needs, relations=needs.relations and self.ignore_relations is not True),
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             verbose=bool(self.verbose),
             parameters=learned_parameters(self),
         )
 
-    def _prepare(self, constraints: Any) -> tuple[Fitted, Settings, Constraints]:
+    def _prepare(self, constraints: Any) -> tuple[Fitted, ExplainSettings, Constraints]:
         """What a call works with; the constraints are the explainer's and those of the call."""
         # Read once: another thread may fit this explainer again meanwhile.
         fitted = self._check_ready()
-        settings = Settings.from_parameters(self.get_params(deep=False))
+        settings = ExplainSettings.from_parameters(self.get_params(deep=False))
         own, more = (Constraints.bind(c, fitted.schema) for c in (self.constraints, constraints))
         return fitted, settings, own.joined(more)
 
     def _check_ready(self) -> Fitted:
-        """What ``fit`` learned, if it still goes with the parameters."""
+        """The fitted state; raises if parameters changed since ``fit``."""
         fitted = self._check_fitted()
         check_parameters(self)
         check_unchanged(self, fitted.parameters)

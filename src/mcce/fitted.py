@@ -7,7 +7,7 @@ surrogate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -71,9 +71,13 @@ def plausibility_model(fitted: Fitted) -> PlausibilityModel:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a search needs from the explainer, and what it cannot be combined with."""
+    """What a search needs from the explainer, and what it cannot be combined with.
 
-    plausibility: bool = False
+    For a search beyond the paper, ``fit`` learns a plausibility model, at least to measure answers.
+    """
+
+    beyond_paper: bool = False
+    requires_plausibility: bool = False
     surrogate: bool = False
     relations: bool = False
     training_rows: bool = False
@@ -81,11 +85,6 @@ class Needs:
     enumeration: bool = False
     diversity: bool = True
     gower: bool = False
-
-    @property
-    def measures_plausibility(self) -> bool:
-        """Whether ``fit`` learns a plausibility model, at least to measure answers."""
-        return self.plausibility or self.relations
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +102,7 @@ class FitRequest:
     kinds: Mapping[Hashable, Kind] | None
     feature_names: Sequence[Hashable] | None
     generator: Generator
+    given_generator: Any
     distance: Distance
     constraints: Any
     needs: Needs
@@ -132,15 +132,21 @@ def learn(X: Any, request: FitRequest) -> Fitted:
     _finish(clock, "model")
     if is_private(generator):
         return _public_part(rows, decision, generator, seed, clock, request)
+    distance = request.distance.fit(rows.schema, rows, scored.valid)
+    relations, surrogate, plausibility = _learn_beyond_paper(
+        rows, scored, decision, generator, clock, request
+    )
     return Fitted(
         schema=rows.schema,
         decision=decision,
         generator=generator,
-        distance=request.distance.fit(rows.schema, rows, scored.valid),
+        distance=distance,
         n_desired=int(scored.valid.sum()),
         seed=seed,
         label_rule=label_rule,
-        **_learn_beyond_paper(rows, scored, decision, generator, clock, request),
+        plausibility=plausibility,
+        surrogate=surrogate,
+        relations=relations,
         training_rows=np.unique(rows_as_bytes(rows.exact.T))
         if request.needs.training_rows
         else None,
@@ -154,8 +160,9 @@ def _fit_generator(
     rows: EncodedRows, is_desired: BoolArray, seed: int, request: FitRequest
 ) -> Generator:
     """The model of step 1."""
-    given, beyond_paper = request.parameters["generator"], request.needs.plausibility
-    generator = limit_inputs(request.generator, given, rows.schema, beyond_paper)
+    generator = limit_inputs(
+        request.generator, request.given_generator, rows.schema, request.needs.beyond_paper
+    )
     return generator.fit(
         rows, is_desired, seed=seed, n_jobs=request.n_jobs, verbose=request.verbose
     )
@@ -209,19 +216,19 @@ def _learn_beyond_paper(
     generator: Generator,
     clock: Clock,
     request: FitRequest,
-) -> dict[str, Any]:
-    """Fields of :class:`Fitted` that searches beyond the paper need, as far as they are wanted."""
-    # What keeps most comes last, so that the others work in memory that it does not take yet.
-    steps: dict[str, Callable[[], Any]] = {
-        "relations": lambda: _find_relations(rows),
-        "surrogate": lambda: _learn_surrogate(rows, scored, decision),
-        "plausibility": lambda: _learn_plausibility(rows, scored.valid, generator, request.n_jobs),
-    }
-    learned = {}
-    for name, learn_it in steps.items():
-        learned[name] = learn_it() if getattr(request.needs, name) else None
-        _finish(clock, name)
-    return learned
+) -> tuple[tuple[FoundRelation, ...] | None, Surrogate | None, PlausibilityModel | None]:
+    """Fields of :class:`Fitted` that the search needs; None for the others."""
+    needs = request.needs
+    relations = _find_relations(rows) if needs.relations else None
+    _finish(clock, "relations")
+    surrogate = _learn_surrogate(rows, scored, decision) if needs.surrogate else None
+    _finish(clock, "surrogate")
+    plausibility = None
+    # Last because it keeps the most memory.
+    if needs.beyond_paper:
+        plausibility = _learn_plausibility(rows, scored.valid, generator, request.n_jobs)
+    _finish(clock, "plausibility")
+    return relations, surrogate, plausibility
 
 
 def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
@@ -248,7 +255,7 @@ def _find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
     from .relations.discovery import find_relations, warn_of_blocked_actions
 
     found = find_relations(rows)
-    warn_of_blocked_actions(found, rows, stacklevel=6)
+    warn_of_blocked_actions(found, rows, stacklevel=5)
     return found
 
 

@@ -1,7 +1,7 @@
 """Step 2: from factuals to candidates.
 
-Paper, section "Generation". Takes the factuals and a fitted generator; gives, block by block, K
-draws for every group of people with equal immutable cells.
+Paper, section "Generation". A fitted generator makes, block by block, K draws for every group
+of people with equal immutable cells.
 
 Always true: a person's draws depend on the seed, the immutable values, the limits and the draw
 number alone, and if they are guided also on the person's other values; peak memory is one block
@@ -51,21 +51,31 @@ GUIDANCE_NEEDED = "The search keeps people's own values with a probability above
 class FactualBlock:
     """Some people, sorted by group, and the group of each as numbered among all factuals."""
 
-    people: IntArray
+    positions: IntArray
     group: IntArray
+
+
+@dataclass(frozen=True)
+class DrawPlan:
+    """How candidates are drawn: the paper draws unguided, and from leaves alone."""
+
+    seed: int
+    keep_probability: float = 0.0
+    # The first draws, from leaves; later ones may back off to larger nodes.
+    n_from_leaves: int | None = None
 
 
 def blocks(
     factual_limits: FactualLimits,
-    people: IntArray,
+    positions: IntArray,
     n_samples: int,
     memory: float,
     n_smaller: int = 0,
     n_least: int = 1,
 ) -> Iterator[FactualBlock]:
     """People in blocks whose candidates take about ``memory`` megabytes."""
-    order = np.argsort(factual_limits.group[people], kind="stable")
-    people, group = people[order], factual_limits.group[people[order]]
+    order = np.argsort(factual_limits.group[positions], kind="stable")
+    positions, group = positions[order], factual_limits.group[positions[order]]
     opens_group = np.diff(group, prepend=-1) > 0
     codes = BYTES_PER_CODE * factual_limits.rows.schema.mutable.size * opens_group
     room, size = max(memory * 1e6, 1.0), np.cumsum(BYTES_PER_CANDIDATE + codes)
@@ -79,8 +89,8 @@ def blocks(
     whole = np.floor(taken - ends.max(initial=0.0))
     block = np.where(n_before < n_smaller, n_before, n_smaller + whole)
     starts = np.flatnonzero(np.diff(block, prepend=-1))
-    for start, end in pairwise([*starts.tolist(), people.size]):
-        yield FactualBlock(people[start:end], group[start:end])
+    for start, end in pairwise([*starts.tolist(), positions.size]):
+        yield FactualBlock(positions[start:end], group[start:end])
 
 
 def generate(
@@ -88,25 +98,22 @@ def generate(
     factual_limits: FactualLimits,
     block: FactualBlock,
     draws: IntArray,
-    seed: int,
-    keep_probability: float = 0.0,
-    n_from_leaves: int | None = None,
+    plan: DrawPlan,
 ) -> Candidates:
     """Candidates of a block of people."""
     _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
     rows = factual_limits.rows
-    people = block.people[first]
-    least = None if n_from_leaves is None else least_rows(draws, n_from_leaves)
-    sampled = _sample(generator, factual_limits, people, draws, seed, keep_probability, least)
+    positions = block.positions[first]
+    sampled = _sample(generator, factual_limits, positions, draws, plan)
     tables = value_tables(rows, sampled)
     return Candidates(
         rows=rows,
-        people=block.people,
+        people=block.positions,
         comparison=Comparison(
             codes=sampled.codes,
             numbers=code_numbers(rows, tables),
-            own_codes=_own_codes(rows, block.people, tables, sampled),
-            own_numbers=rows.own_numbers(block.people),
+            own_codes=_own_codes(rows, block.positions, tables, sampled),
+            own_numbers=rows.own_numbers(block.positions),
             spreads=rows.schema.spreads,
             group=group,
             n_features=len(rows.schema.features),
@@ -136,22 +143,22 @@ def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
 def _sample(
     generator: Generator,
     factual_limits: FactualLimits,
-    people: IntArray,
+    positions: IntArray,
     draws: IntArray,
-    seed: int,
-    keep_probability: float,
-    least: IntArray | None,
+    plan: DrawPlan,
 ) -> Draws:
     """Draws for one person of each group, within that one's limits."""
     rows, understood = factual_limits.rows, generator.capabilities
-    given = rows.tree_codes[:, people]
-    keys = person_keys(seed, given[rows.schema.immutable].T)
+    given = rows.tree_codes[:, positions]
+    keys = person_keys(plan.seed, given[rows.schema.immutable].T)
     features = features_of(generator, rows)
-    limits = factual_limits.limits(people, features)
-    guide = None
-    if keep_probability:
+    limits = factual_limits.limits(positions, features)
+    guide = least = None
+    if plan.keep_probability:
         require(generator, "guidance", GUIDANCE_NEEDED)
-        guide = _guide(factual_limits, people, keep_probability, features)
+        guide = _guide(factual_limits, positions, plan.keep_probability, features)
+    if plan.n_from_leaves is not None and understood.back_off:
+        least = least_rows(draws, plan.n_from_leaves)
     sampled = generator.sample(
         DrawRequest(
             given,
@@ -159,13 +166,13 @@ def _sample(
             draws,
             limits=limits if understood.limits else None,
             guide=guide,
-            least=least if understood.back_off else None,
+            least=least,
         )
     )
     if limits is None or understood.limits:
         return sampled
     if sampled.tables is not None:
-        limits = factual_limits.limits(people, _features(rows, sampled.tables)) or limits
+        limits = factual_limits.limits(positions, _features(rows, sampled.tables)) or limits
     return replace(sampled, codes=apply_limits(limits, sampled.codes, rows.schema.mutable))
 
 
@@ -180,19 +187,19 @@ def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
 
 def _guide(
     factual_limits: FactualLimits,
-    people: IntArray,
+    positions: IntArray,
     keep_probability: float,
     features: Sequence[Feature],
 ) -> Guide:
     """The people's own codes, and the keep probability in units of 2**-32."""
     rows = factual_limits.rows
-    exact, stays = rows.exact[:, people].copy(), factual_limits.stays[:, people].copy()
-    for position in rows.schema.mutable.tolist():
-        feature = features[position]
-        if feature is not rows.schema.features[position]:
-            exact[position] = feature.encode(rows.own(position, people))[0]
+    exact, stays = rows.exact[:, positions].copy(), factual_limits.stays[:, positions].copy()
+    for at in rows.schema.mutable.tolist():
+        feature = features[at]
+        if feature is not rows.schema.features[at]:
+            exact[at] = feature.encode(rows.own(at, positions))[0]
             # Values between those of a table could have been drawn as well.
-            stays[position] = np.where(stays[position] == -1, -1, ANY_LEAF)
+            stays[at] = np.where(stays[at] == -1, -1, ANY_LEAF)
     # One column more than features: the decision, which is never drawn.
     own, kept = (np.pad(codes, ((0, 1), (0, 0)), constant_values=-1) for codes in (exact, stays))
     return Guide(own, kept, int(keep_probability * 2**32))
@@ -216,11 +223,11 @@ def value_tables(rows: EncodedRows, sampled: Draws) -> Sequence[pd.Series[Any]]:
 
 
 def _own_codes(
-    rows: EncodedRows, people: IntArray, tables: Sequence[pd.Series[Any]], sampled: Draws
+    rows: EncodedRows, positions: IntArray, tables: Sequence[pd.Series[Any]], sampled: Draws
 ) -> Codes:
     """The people's own codes in the tables, -1 where a table lacks the value."""
     mutable = rows.schema.mutable
     if sampled.tables is None:
-        return rows.exact[np.ix_(mutable, people)]
+        return rows.exact[np.ix_(mutable, positions)]
     features = _features(rows, tables)
-    return np.stack([features[at].encode(rows.own(int(at), people))[0] for at in mutable])
+    return np.stack([features[at].encode(rows.own(int(at), positions))[0] for at in mutable])

@@ -34,9 +34,9 @@ from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..protocols import Distance
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
-from ..search.config import Search, weighted
-from ..search.consequences import ComputedColumn, Consequences, GrowingTables, kept_relations
-from ..search.plan import Settings, recomputed, row_filters
+from ..search.config import kept_relations, weighted
+from ..search.consequences import ComputedColumn, Consequences, GrowingTables
+from ..search.plan import ExplainSettings, recomputed, row_filters
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema
@@ -217,10 +217,12 @@ class Requirements:
     computed: Sequence[ComputedColumn]
 
     @classmethod
-    def of(cls, fitted: Fitted, settings: Settings, constraints: Constraints) -> Requirements:
+    def of(
+        cls, fitted: Fitted, settings: ExplainSettings, constraints: Constraints
+    ) -> Requirements:
         """What the search of an explainer requires."""
         given = settings.search
-        search = given if isinstance(given, Search) else given.fallback
+        search = given.sampling
         relations = kept_relations(fitted, given, settings.ignore_relations, constraints)
         # Constraints on whole rows are checked with all others, by the values of rows.
         none = Constraints.bind(None, fitted.schema)
@@ -255,14 +257,14 @@ class Requirements:
             broken["max_distance"] = measure_rows(self.distance, rows) > self.max_distance
         return broken
 
-    def obeys(self, rows: CandidateRows) -> BoolArray:
+    def keep_constraints(self, rows: CandidateRows) -> BoolArray:
         """Which rows break no constraint."""
-        obeys = np.ones(rows.owner.size, dtype=bool)
+        keep = np.ones(rows.owner.size, dtype=bool)
         for breaks in self._broken_constraints(rows).values():
-            obeys &= ~breaks
-        return obeys
+            keep &= ~breaks
+        return keep
 
-    def score(self, rows: CandidateRows) -> BoolArray:
+    def are_valid(self, rows: CandidateRows) -> BoolArray:
         """Which rows have the desired decision, by fresh calls of the predictor."""
         starts = range(0, rows.owner.size, ROWS_PER_CALL)
         pieces = [
@@ -286,8 +288,8 @@ class Trials(AnswerVariants):
         self._requirements = requirements
         originals = self.originals()
         self._waived = requirements.broken(originals)
-        self.obeys: BoolArray = requirements.obeys(originals)
-        self.valid: BoolArray = requirements.score(originals)
+        self.keep_constraints: BoolArray = requirements.keep_constraints(originals)
+        self.valid: BoolArray = requirements.are_valid(originals)
 
     def try_variants(
         self, answer: IntArray, codes: Codes, *, score: bool = True
@@ -302,5 +304,5 @@ class Trials(AnswerVariants):
         if not score:
             return allowed, np.ones_like(allowed)
         held = allowed.copy()
-        held[allowed] = self._requirements.score(rows.take(allowed))
+        held[allowed] = self._requirements.are_valid(rows.take(allowed))
         return held, allowed

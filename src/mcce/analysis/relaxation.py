@@ -21,7 +21,7 @@ from ..fitted import Fitted
 from ..kernels import IntArray
 from ..postprocess.validation import RowScores
 from ..runtime.progress import ProgressBar
-from ..search.plan import SearchRequest, Settings, search
+from ..search.plan import ExplainSettings, SearchRequest, find_answers
 from ..search.remedies import lift_each
 from ..search.stage import SearchOutcome
 from ..tables.frames import ArrayAdapter
@@ -58,7 +58,7 @@ class Refit:
 
 def relaxations(
     fitted: Fitted,
-    settings: Settings,
+    settings: ExplainSettings,
     X: Any,
     constraints: Constraints,
     refit: Refit | None,
@@ -80,8 +80,8 @@ def relaxations(
         scored=scored,
         row_scores=RowScores(fitted.schema.mutable.size, settings.memory),
     )
-    people = np.array(sorted(search(request).reasons), np.int64)
-    request = replace(request, people=people)
+    positions = np.array(sorted(find_answers(request).reasons), np.int64)
+    request = replace(request, positions=positions)
 
     tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = []
     for relaxation in lift_each(settings.search, constraints):
@@ -90,7 +90,7 @@ def relaxations(
         if relaxed.search.margin != settings.search.margin:
             # With another margin, other rows are valid.
             lifted = replace(lifted, row_scores=None)
-        tried.append((relaxation.name, relaxation.kind, partial(search, lifted)))
+        tried.append((relaxation.name, relaxation.kind, partial(find_answers, lifted)))
     tried.sort(key=lambda one: one[1] == "bound")
     if refit is not None:
         names = fitted.schema.names
@@ -98,7 +98,7 @@ def relaxations(
             (str(names[at]), "immutable", partial(_free, request, X, refit, at))
             for at in refit.positions
         ]
-    return factuals.adapter.table_to_native(_table(factuals, people, tried, settings.verbose))
+    return factuals.adapter.table_to_native(_table(factuals, positions, tried, settings.verbose))
 
 
 def _free(request: SearchRequest, X: Any, refit: Refit, position: int) -> SearchOutcome:
@@ -107,7 +107,7 @@ def _free(request: SearchRequest, X: Any, refit: Refit, position: int) -> Search
     bound = Constraints.bind(request.constraints.listed, freer.schema)
     rows = freer.schema.encode(X)
     freed = replace(request, fitted=freer, constraints=bound, factuals=rows, row_scores=None)
-    outcome = search(freed)
+    outcome = find_answers(freed)
     place = int(np.searchsorted(freer.schema.mutable, position))
     changes_it = outcome.answers.rows.codes[place] != OWN
     return replace(outcome, answers=outcome.answers.take(changes_it))
@@ -115,16 +115,16 @@ def _free(request: SearchRequest, X: Any, refit: Refit, position: int) -> Search
 
 def _table(
     factuals: EncodedRows,
-    people: IntArray,
+    positions: IntArray,
     tried: list[tuple[str, str, Callable[[], SearchOutcome]]],
     verbose: bool,
 ) -> pd.DataFrame:
     """The outcomes of all searches, by person, the most helpful first."""
     nobody = SearchOutcome.merge(factuals, [])
-    parts = [_rows(factuals, people[:0], nobody).assign(lifted="", kind="")]
+    parts = [_rows(factuals, positions[:0], nobody).assign(lifted="", kind="")]
     bar = ProgressBar(len(tried), "relax", verbose)
-    for n_done, (lifted, kind, run) in enumerate(tried if people.size else (), 1):
-        parts.append(_rows(factuals, people, run()).assign(lifted=lifted, kind=kind))
+    for n_done, (lifted, kind, run) in enumerate(tried if positions.size else (), 1):
+        parts.append(_rows(factuals, positions, run()).assign(lifted=lifted, kind=kind))
         bar.show(n_done)
     bar.close()
     table = pd.concat(parts[1:] or parts, ignore_index=True)
@@ -132,20 +132,20 @@ def _table(
     return order[COLUMNS].reset_index(drop=True)
 
 
-def _rows(factuals: EncodedRows, people: IntArray, outcome: SearchOutcome) -> pd.DataFrame:
+def _rows(factuals: EncodedRows, positions: IntArray, outcome: SearchOutcome) -> pd.DataFrame:
     """Whether each person has an answer now, and what the best one costs."""
     best = outcome.answers.take(outcome.answers.rank == 1)
-    row = np.searchsorted(people, best.owner)
-    answered = np.zeros(people.size, dtype=bool)
-    sparsity, gower = np.full((2, people.size), np.nan)
+    row = np.searchsorted(positions, best.owner)
+    answered = np.zeros(positions.size, dtype=bool)
+    sparsity, gower = np.full((2, positions.size), np.nan)
     answered[row], sparsity[row], gower[row] = True, best.sparsity, best.gower
-    labels = factuals.labels.take(people)
+    labels = factuals.labels.take(positions)
     return pd.DataFrame(
         {
             "factual": pd.Series(
                 list(labels), dtype=labels.dtype if labels.nlevels == 1 else object
             ),
-            "position": people,
+            "position": positions,
             "answered": answered,
             "sparsity": pd.array(sparsity, dtype="Int64"),
             "gower": gower,

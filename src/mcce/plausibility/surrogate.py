@@ -1,9 +1,9 @@
-"""The surrogate: an imitation of the black box that costs nothing to ask.
+"""The surrogate: a cheap model of the predictor's scores.
 
 Beyond the paper. At fit the predictor has scored every training row. Boosted trees learn these
 scores from the codes of the rows: probabilities by their logit, labels without a threshold as 0
-and 1. A search may look at thousands of rows through the surrogate, and put to the black box only
-those that it would return.
+and 1. A search may look at thousands of rows through the surrogate, and have the predictor score
+only those that it would return.
 
 Always true: the surrogate never decides whether a row is valid; the order of the training
 rows changes nothing.

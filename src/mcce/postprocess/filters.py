@@ -135,13 +135,12 @@ class ObeysConstraint:
 class KeepsRelation:
     """Keeps rows in which a relation holds, or is broken no worse than in the person's own row.
 
-    Several relations may share ``column_cache``. It and ``_own`` are filled when rows are checked;
-    threads that miss an entry at once compute the same.
+    Several relations may share ``column_cache``, which is filled when rows are checked; threads
+    that miss an entry at once compute the same.
     """
 
     relation: Relation
     column_cache: ColumnCache = field(default_factory=dict, repr=False)
-    _own: dict[int, tuple[EncodedRows, FloatArray]] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -162,13 +161,13 @@ class KeepsRelation:
         return np.asarray((excess == 0) | ((own > 0) & (excess <= own + rounding)))
 
     def _own_excess(self, rows: EncodedRows) -> FloatArray:
-        known = self._own.get(id(rows))
-        if known is None:
+        key = "own excess", self.relation
+        known = self.column_cache.get(key)
+        if known is None or known[0] is not rows:
             own = np.full((rows.schema.mutable.size, len(rows)), OWN, dtype=np.int32)
             selected = CandidateRows(rows, np.arange(len(rows)), own, rows.tables)
             excess = self.relation.excess(CandidateColumns(selected, self.column_cache))
-            # The rows are kept too, so that no others can get their id.
-            known = self._own[id(rows)] = (rows, excess)
+            known = self.column_cache[key] = rows, excess
         return known[1]
 
     def _rounding(self, schema: Schema) -> float:

@@ -1,7 +1,7 @@
 """The order of candidates: by number of changes, then distance, then draw number.
 
-Paper, section "Post-processing". Takes a block of candidates and how they are ranked; gives each
-person's best ones in order, listed as far as anybody needs them.
+Paper, section "Post-processing". Ranks the candidates of a block for each
+person, and lists the best ones lazily.
 
 Always true: the order is strict, so ties are reproducible; the predictor is not called.
 """
@@ -35,7 +35,7 @@ class Ranking:
     max_sparsity: int | None = None
     max_distance: float | None = None
     filters: tuple[CandidateFilter, ...] = ()
-    checks: tuple[IsPlausible, ...] = ()
+    plausible: IsPlausible | None = None
     diversity: float | None = None
 
     @property
@@ -45,7 +45,7 @@ class Ranking:
 
 
 class RankedCandidates:
-    """A block of candidates in order, listed as far as anybody needs them."""
+    """Candidates in ranked order, listed lazily."""
 
     def __init__(self, candidates: Candidates, ranking: Ranking) -> None:
         self.candidates = candidates

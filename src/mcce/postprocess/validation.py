@@ -102,15 +102,20 @@ class LazyValidation:
         who, which = np.nonzero(listed)
         valid = np.zeros_like(listed)
         valid[who, which] = self.cache.validate(person[who], draw[who, which])
-        self._check(person, draw, valid)
+        valid = self._plausible(person, draw, valid)
         return valid if self.nonredundant is None else self.nonredundant.keep(person, draw, valid)
 
-    def _check(self, person: IntArray, draw: Codes, valid: BoolArray) -> None:
-        """Run the checks on valid candidates, and exclude those that do not pass."""
-        for check in self.ranked.ranking.checks:
-            who, which = np.nonzero(valid)
-            selected = self.ranked.candidates.select(person[who], draw[who, which])
-            valid[who, which] = check.keeps(selected)
+    def _plausible(self, person: IntArray, draw: Codes, valid: BoolArray) -> BoolArray:
+        """Which of the valid candidates are plausible, if they must be."""
+        is_plausible = self.ranked.ranking.plausible
+        if is_plausible is None:
+            return valid
+        who, which = np.nonzero(valid)
+        plausible = np.zeros_like(valid)
+        plausible[who, which] = is_plausible.keeps(
+            self.ranked.candidates.select(person[who], draw[who, which])
+        )
+        return plausible
 
     def _list_more(self, person: IntArray) -> None:
         """List more candidates of the people who go on."""

@@ -130,7 +130,7 @@ class _Batch:
     def __init__(self, settings: RoundingSettings, answers: EncodedAnswers) -> None:
         self.settings, self.answers = settings, answers
         self.trials = Trials(settings.requirements, answers)
-        self.valid = self.trials.valid & self.trials.obeys
+        self.valid = self.trials.valid & self.trials.keep_constraints
         self.codes = answers.codes
         self.shown: dict[tuple[int, int], Rung] = {}
         self.numeric = np.zeros_like(answers.acted)

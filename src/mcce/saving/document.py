@@ -194,7 +194,7 @@ def _unpack_feature(plain: Any) -> Feature:
 def _unpack_model(document: dict[str, Any], parameters: Parameters, schema: Schema) -> Fields:
     """The parts of what ``fit`` learned that every file has."""
     blank = find_generator(parameters["generator"])
-    beyond_paper = find_search(parameters["search"]).needs.measures_plausibility
+    beyond_paper = find_search(parameters["search"]).needs.beyond_paper
     blank = limit_inputs(blank, parameters["generator"], schema, beyond_paper)
     model = dict(document["model"])
     n_desired = check_integer(model.pop("n_desired"), "the number of desired rows", 2**53)
@@ -334,8 +334,8 @@ OPTIONAL_PARTS = {
         "accepted training rows",
         pack_plausibility,
         _unpack_plausibility,
-        may=lambda contents: contents.needs.measures_plausibility and contents.has_desired,
-        must=lambda contents: contents.needs.plausibility and contents.has_desired,
+        may=lambda contents: contents.needs.beyond_paper and contents.has_desired,
+        must=lambda contents: contents.needs.requires_plausibility and contents.has_desired,
     ),
     # Without one, a search calls the predictor on every row that it looks at.
     "surrogate": _OptionalPart(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from ..constraints.collection import Constraints
 from ..distances import Gower, is_gower
@@ -20,6 +20,9 @@ from ..generate import GUIDANCE_NEEDED
 from ..model import is_private, require
 from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
 from ..protocols import Distance, Generator
+
+if TYPE_CHECKING:
+    from ..relations import Relation
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
 Preference = Literal["sparsity", "knn_distance", "distance", "balanced"]
@@ -132,6 +135,7 @@ class Search:
     rank_by: Sequence[RankKey] = RANK_BY
     tolerance: float = 0.0
     max_evaluations: int | None = None
+    is_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.n_targets, str):
@@ -228,12 +232,20 @@ class Search:
         return replace(search, **changes)
 
     @property
+    def sampling(self) -> Search:
+        """The search itself."""
+        return self
+
+    @property
     def needs(self) -> Needs:
         """What this search needs from the explainer."""
+        requires_plausibility = self.n_targets > 0 or self.min_plausibility > 0
+        relations = self.consequences != "none"
         return Needs(
-            plausibility=self.n_targets > 0 or self.min_plausibility > 0,
+            beyond_paper=requires_plausibility or relations,
+            requires_plausibility=requires_plausibility,
             surrogate=self.n_targets > 0,
-            relations=self.consequences != "none",
+            relations=relations,
             # With targets, the accepted rows are there, and only they can be copied.
             training_rows=self.copies == "never" or (self.copies == "last" and not self.n_targets),
             guidance=self.keep_probability > 0,
@@ -283,6 +295,7 @@ class ExactSearch:
     keep_unseen: bool = True
     margin: float = 0.0
     copies: Copies = "allow"
+    is_exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("max_rows", self.max_rows)
@@ -296,6 +309,7 @@ class ExactSearch:
     def needs(self) -> Needs:
         """What this search needs from the explainer."""
         return Needs(
+            beyond_paper=True,
             relations=True,
             training_rows=self.copies != "allow",
             guidance=True,
@@ -305,8 +319,8 @@ class ExactSearch:
         )
 
     @property
-    def fallback(self) -> Search:
-        """The search for people whose rows exceed the budget."""
+    def sampling(self) -> Search:
+        """The search by sampling for people whose rows exceed the budget."""
         return _sampling(
             keep_probability=KEEP_PROBABILITY,
             keep_unseen=self.keep_unseen,
@@ -406,7 +420,8 @@ def check_private(
         return
     needs = search.needs
     reads = {
-        "learns what accepted training rows look like": needs.plausibility or needs.surrogate,
+        "learns what accepted training rows look like": needs.requires_plausibility
+        or needs.surrogate,
         "keeps the training rows, to tell copies of them": needs.training_rows,
         "keeps relations that are found in the training rows": (
             needs.relations and ignore_relations is not True
@@ -439,16 +454,35 @@ def check_refit(generator: Generator, training: Any) -> None:
 def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
     """Raise if trees consider some inputs only, and the search is the paper's."""
     most = getattr(fitted.generator, "max_inputs", None)
-    if (
-        most is not None
-        and fitted.plausibility is not None
-        and not search.needs.measures_plausibility
-    ):
+    if most is not None and fitted.plausibility is not None and not search.needs.beyond_paper:
         raise NotFittedError(
             f"This search draws from trees that consider all columns, but fit had another search, "
             f"for which each tree of a table with {len(fitted.schema.features)} columns considers "
             f"{most} of them. Fit again with this search."
         )
+
+
+def kept_relations(
+    fitted: Fitted,
+    search: Search | ExactSearch,
+    ignored: bool | Sequence[str],
+    constraints: Constraints,
+) -> list[Relation]:
+    """All relations found at fit, except ignored ones.
+
+    A formula that the user declared replaces the relations with its target.
+    """
+    if ignored is True or not search.needs.relations:
+        return []
+    if fitted.relations is None:
+        raise NotFittedError(
+            "ignore_relations or search was changed after fit, which did not look for relations "
+            "between columns. Fit again, or pass ignore_relations=True."
+        )
+    declared = {derived.target for derived in constraints.derived}
+    relations = [found.relation for found in fitted.relations]
+    kept = [relation for relation in relations if relation.name not in (ignored or ())]
+    return [relation for relation in kept if relation.target not in declared]
 
 
 def weighted(distance: Distance, constraints: Constraints) -> Distance:

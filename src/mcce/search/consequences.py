@@ -27,10 +27,9 @@ import pandas as pd
 from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
-from ..errors import NotFittedError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
-from ..relations import Dependency, Equality, Equivalence, Linear, Relation
+from ..relations import Dependency, Equality, Equivalence, Linear
 from ..relations.relation import match_values, values_of
 from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
 from ..tables.dtypes import to_dtype
@@ -44,7 +43,7 @@ from ..tables.features import (
     known_numbers,
 )
 from ..tables.schema import OWN, EncodedRows, Schema
-from .config import ExactSearch, Search
+from .config import ExactSearch, Search, kept_relations
 
 Rule: TypeAlias = Derived | Equality | Dependency
 # Smaller integers are exact in float64; columns with larger ones are not computed.
@@ -476,29 +475,6 @@ def _grown(table: pd.Series[Any], numbers: FloatArray) -> pd.Series[Any]:
     added = to_cells(numbers[len(table) :], table.dtype)
     cells = stack(unwrapped(table), unwrapped(added))
     return pd.Series(cells, name=table.name, dtype=table.dtype)
-
-
-def kept_relations(
-    fitted: Fitted,
-    search: Search | ExactSearch,
-    ignored: bool | Sequence[str],
-    constraints: Constraints,
-) -> list[Relation]:
-    """All relations found at fit, except ignored ones.
-
-    A formula that the user declared replaces the relations with its target.
-    """
-    if ignored is True or not search.needs.relations:
-        return []
-    if fitted.relations is None:
-        raise NotFittedError(
-            "ignore_relations or search was changed after fit, which did not look for relations "
-            "between columns. Fit again, or pass ignore_relations=True."
-        )
-    declared = {derived.target for derived in constraints.derived}
-    relations = [found.relation for found in fitted.relations]
-    kept = [relation for relation in relations if relation.name not in (ignored or ())]
-    return [relation for relation in kept if relation.target not in declared]
 
 
 def followed_relations(

@@ -49,14 +49,24 @@ MAX_LEVELS = 64
 class DirectSettings:
     """How to search directly."""
 
-    count: Callable[[], tuple[Codes, ...]]
+    schema: Schema
+    accepted: Codes
     max_sparsity: int | None
     stop_at_first: bool
 
     @cached_property
     def frequent(self) -> tuple[Codes, ...]:
-        """Per mutable feature, codes to prefer if there are many; see :func:`frequent_codes`."""
-        return self.count()
+        """Per mutable feature of accepted rows, quantiles, or levels from the most frequent on."""
+        chosen = []
+        for position in self.schema.mutable:
+            feature, codes = self.schema.features[position], self.accepted[position]
+            counts = np.bincount(codes, minlength=feature.n_codes)
+            if feature.kind == "numeric":
+                found = np.searchsorted(np.cumsum(counts), _even_ranks(codes.size), side="right")
+                chosen.append(np.unique(found).astype(np.int32))
+            else:
+                chosen.append(np.argsort(-counts, kind="stable").astype(np.int32))
+        return tuple(chosen)
 
 
 class DirectSearch:
@@ -71,7 +81,7 @@ class DirectSearch:
     ) -> None:
         self.settings = settings
         self.visited = visited
-        self.people = candidates.people
+        self.positions = candidates.people
         self._unstable = unstable
         # People whose table is small.
         self.small: IntArray = np.empty(0, dtype=np.int64)
@@ -113,9 +123,9 @@ class DirectSearch:
         complete: bool,
         stop: Stop,
     ) -> BoolArray:
-        """Rows with one change, two and so on; ``complete``: only if all of them fit.
+        """Try rows with one change, two and so on; with ``complete``, only if all of them fit.
 
-        Gives for whom good ones were found.
+        Returns who has good ones.
         """
         found = np.zeros(person.size, dtype=bool)
         open_ = np.ones(person.size, dtype=bool)
@@ -147,7 +157,7 @@ class DirectSearch:
         numbers = visited.number_rows(person, _row_draws(codes), codes)
         visited.evaluate(numbers)
         good = visited.are_good(numbers)
-        good &= ~self._unstable.has_failed(self.people[person], visited.draw[numbers])
+        good &= ~self._unstable.has_failed(self.positions[person], visited.draw[numbers])
         visited.reach(numbers[good])
         return numbers, good
 
@@ -205,12 +215,12 @@ class DirectSearch:
     def _values(self, person: IntArray) -> list[list[Choice]]:
         """Per person and mutable feature, the codes to try alone and in combination."""
         rows, mutable = self.visited.factuals, self.visited.factuals.schema.mutable
-        people = self.people[person]
-        limits = self.visited.task.factual_limits.limits(people, rows.schema.features)
+        positions = self.positions[person]
+        limits = self.visited.task.factual_limits.limits(positions, rows.schema.features)
         # Without limits, the choice depends on the own value alone.
         unlimited: dict[tuple[int, int], Choice] = {}
         values = []
-        for at, own_codes in enumerate(rows.exact[mutable][:, people].T.tolist()):
+        for at, own_codes in enumerate(rows.exact[mutable][:, positions].T.tolist()):
             theirs = []
             for feature, position, frequent, own in zip(
                 self._features, mutable.tolist(), self.settings.frequent, own_codes, strict=True
@@ -239,7 +249,7 @@ def _n_combined(sizes: list[int], n_changes: int) -> int:
 
 
 def _fill_grid(rows: Codes, start: int, values: dict[int, Codes]) -> int:
-    """Put all combinations of some features' values into rows from ``start``; gives the end."""
+    """Put all combinations of some features' values into rows from ``start``; returns the end."""
     size = each = prod(len(codes) for codes in values.values())
     for at, codes in values.items():
         each //= len(codes)
@@ -266,21 +276,6 @@ def _row_draws(codes: Codes) -> IntArray:
         mixed = (mixed ^ row) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(29)
     return -1 - (mixed >> np.uint64(2)).astype(np.int64)
-
-
-def frequent_codes(schema: Schema, accepted: Codes) -> tuple[Codes, ...]:
-    """Quantiles of each mutable number, or all levels from the most frequent on."""
-    chosen = []
-    for position in schema.mutable:
-        feature = schema.features[position]
-        counts = np.bincount(accepted[position], minlength=feature.n_codes)
-        if feature.kind == "numeric":
-            ranks = _even_ranks(accepted.shape[1])
-            found = np.searchsorted(np.cumsum(counts), ranks, side="right")
-            chosen.append(np.unique(found).astype(np.int32))
-        else:
-            chosen.append(np.argsort(-counts, kind="stable").astype(np.int32))
-    return tuple(chosen)
 
 
 def allowed_runs(

@@ -58,10 +58,10 @@ class ExactStage:
         draws = None if self.draws is None else self.draws.excluding(failed)
         return replace(self, unstable=listed, draws=draws)
 
-    def run(self, people: IntArray) -> SearchOutcome:
+    def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people; those not reached in time get answers from draws."""
-        drawn = None if self.draws is None else self.draws.run(people)
-        proven = self._run(people)
+        drawn = None if self.draws is None else self.draws.run(positions)
+        proven = self._run(positions)
         if drawn is None or not proven.stopped:
             return proven
         left = np.array(sorted(proven.reasons), dtype=np.int64)
@@ -73,19 +73,20 @@ class ExactStage:
             n_evaluated=proven.n_evaluated + drawn.n_evaluated,
         )
 
-    def _run(self, people: IntArray) -> SearchOutcome:
+    def _run(self, positions: IntArray) -> SearchOutcome:
         """List rows for people, block by block."""
-        monitor = Monitor(self.task.callback, people.size)
-        outcome = SearchOutcome.merge(self.task.factuals, list(self._run_blocks(people, monitor)))
-        return outcome.complete(people, stopped=monitor.stopped)
+        monitor = Monitor(self.task.callback, positions.size)
+        parts = list(self._run_blocks(positions, monitor))
+        outcome = SearchOutcome.merge(self.task.factuals, parts)
+        return outcome.complete(positions, stopped=monitor.stopped)
 
-    def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
+    def _run_blocks(self, positions: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
         task = self.task
-        for block in blocks(task.factual_limits, people, MAX_LISTED, task.memory):
+        for block in blocks(task.factual_limits, positions, MAX_LISTED, task.memory):
             started = time.perf_counter()
             proofs = [
                 Proof(self.settings, task.factual_limits, int(person), self.unstable)
-                for person in block.people
+                for person in block.positions
             ]
             progress = monitor.block()
             self._prove(proofs, progress)
@@ -113,7 +114,7 @@ class ExactStage:
             monitor.report(n_closed, n_evaluated)
 
     def _list_more(self, proof: Proof) -> None:
-        with self.task.limited():
+        with self.task.within_deadline():
             proof.list_more()
 
     def _evaluate(self, proofs: Sequence[Proof]) -> None:

@@ -1,4 +1,4 @@
-"""Steps 2 and 3 of the paper as one function, from people to the result.
+"""``explain`` as one function, from a frame of people to the result: steps 2 and 3 of the paper.
 
 Always true: everything comes from the arguments. An explainer that is fitted again meanwhile, by
 another thread or by its own predictor, changes nothing here.
@@ -28,13 +28,13 @@ from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
-from .plan import SearchRequest, Settings, search
+from .plan import ExplainSettings, SearchRequest, find_answers
 from .stage import SearchOutcome
 
 
 def explain(
     fitted: Fitted,
-    settings: Settings,
+    settings: ExplainSettings,
     X: Any,
     constraints: Constraints,
     callback: Callback | None = None,
@@ -48,16 +48,16 @@ def explain(
     clock.stop("encode")
     scored = fitted.decision.score(rows.frame)
     clock.stop("decision")
-    people = np.flatnonzero(~scored.valid)
-    bar = ProgressBar(people.size, "explain", settings.verbose)
+    positions = np.flatnonzero(~scored.valid)
+    bar = ProgressBar(positions.size, "explain", settings.verbose)
     deadline = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     on_progress = _watch(bar, callback, deadline)
     request = SearchRequest(
-        fitted, settings, constraints, rows, people, on_progress, deadline, scored=scored
+        fitted, settings, constraints, rows, positions, on_progress, deadline, scored=scored
     )
     try:
-        outcome = search(request)
-        if outcome.reasons and isinstance(settings.search, Search) and settings.search.n_targets:
+        outcome = find_answers(request)
+        if outcome.reasons and settings.search.sampling.n_targets:
             from .remedies import name_remedies
 
             outcome = name_remedies(request, outcome)
@@ -85,14 +85,14 @@ def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Call
     return on_progress
 
 
-def _n_samples(settings: Settings) -> int:
+def _n_samples(settings: ExplainSettings) -> int:
     return int(settings.n_samples or settings.search.n_samples)
 
 
-def _check_memory(settings: Settings, n_mutable: int) -> None:
+def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
     """Raise if the candidates of one person cannot fit into memory, before trying."""
     # An exact search draws only for people beyond its budget.
-    if not isinstance(settings.search, Search):
+    if settings.search.is_exact:
         return
     n_draws = max(_n_samples(settings), settings.search.max_samples or 0)
     n_bytes = n_draws * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
@@ -149,12 +149,12 @@ def further_measures(
     # These two are always measured.
     if fitted.distance.name not in ("gower", "l1"):
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
-    if isinstance(search, ExactSearch):
+    if search.is_exact:
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
     if fitted.plausibility is not None:
         measures |= fitted.plausibility.measures(outcome.answers.rows)
-        if isinstance(search, Search) and search.allow_implausible:
-            check = IsPlausible(fitted.plausibility, search.min_plausibility)
+        if search.sampling.allow_implausible:
+            check = IsPlausible(fitted.plausibility, search.sampling.min_plausibility)
             measures["plausible"] = check.keeps(outcome.answers.rows)
     return measures
 

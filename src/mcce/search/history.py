@@ -37,14 +37,14 @@ class ScoreHistory:
         """Keep the scores of rows of training values."""
         self._kept.append((owner, codes, scored))
 
-    def recall(self, people: IntArray) -> tuple[IntArray, Codes, ScoredRows] | None:
+    def recall(self, positions: IntArray) -> tuple[IntArray, Codes, ScoredRows] | None:
         """Owners, codes and scores of the rows of people, in order; None if there are none."""
         # Other threads may add to it.
         kept = self._kept.copy()
         if not kept:
             return None
         owner = np.concatenate([owner for owner, _, _ in kept])
-        here = np.flatnonzero(np.isin(owner, people))
+        here = np.flatnonzero(np.isin(owner, positions))
         codes = np.concatenate([codes for _, codes, _ in kept], axis=1)
         score = np.concatenate([scored.score for _, _, scored in kept])
         valid = np.concatenate([scored.valid for _, _, scored in kept])
@@ -60,10 +60,10 @@ class SurrogateRun:
     factual_scores: ScoredRows | None = None
     max_evaluations: int | None = None
 
-    def may_score(self, people: IntArray) -> BoolArray:
+    def may_score(self, positions: IntArray) -> BoolArray:
         """Whether the predictor may score another row of people, by position."""
         most = np.inf if self.max_evaluations is None else self.max_evaluations
-        return self.history.n_scored[people] < most
+        return self.history.n_scored[positions] < most
 
     def relaxed(self) -> SurrogateRun:
         """The run for stages that allow more rows."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..constraints.limits import FactualLimits
 from ..distances import Gower
 from ..errors import NotFittedError, ParameterError, shorten
 from ..fitted import Fitted, plausibility_model
+from ..generate import DrawPlan
 from ..kernels import IntArray
 from ..model import require
 from ..postprocess.filters import (
@@ -41,9 +41,10 @@ from .config import (
     check_needs,
     check_private,
     find_search,
+    kept_relations,
     weighted,
 )
-from .reasons import NO_DESIRED, limit_of
+from .reasons import NO_DESIRED, exclusion_of
 from .sampling import SamplingStage
 from .stage import SearchOutcome, SearchTask, run_search
 
@@ -66,7 +67,7 @@ MAX_TRIES, MAX_LAST_TRIES = 24, 600
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExplainSettings:
     """The parameters of an explainer that may change between ``fit`` and ``explain``."""
 
     search: Search | ExactSearch
@@ -80,7 +81,7 @@ class Settings:
     verbose: bool = False
 
     @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Settings:
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> ExplainSettings:
         """The settings among the parameters of an explainer."""
         named = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
         return cls(**named | {"search": find_search(parameters["search"])})
@@ -88,13 +89,14 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class SearchRequest:
-    """One search: what ``fit`` learned, the factuals to explain, and the deadline."""
+    """One search: what ``fit`` learned, whom to explain, and the deadline."""
 
     fitted: Fitted
-    settings: Settings
+    settings: ExplainSettings
     constraints: Constraints
     factuals: EncodedRows
-    people: IntArray
+    # Of the factuals to explain, among all.
+    positions: IntArray
     callback: Callback
     # By time.monotonic().
     deadline: float = math.inf
@@ -108,25 +110,25 @@ class SearchRequest:
     max_direct_rows: int = 5_000
 
 
-def search(request: SearchRequest) -> SearchOutcome:
-    """Steps 2 and 3 of the paper."""
+def find_answers(request: SearchRequest) -> SearchOutcome:
+    """Build the stages of a search and run them."""
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
-    factuals, people = request.factuals, request.people
+    factuals, positions = request.factuals, request.positions
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
     computed = recomputed(fitted, settings, constraints)
     if fitted.n_desired == 0:
-        reasons = dict.fromkeys(people.tolist(), NO_DESIRED)
+        reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
     sampling = _sampling_search(settings)
     fitted = replace(fitted, decision=fitted.decision.with_margin(sampling.margin))
-    by_rule = isinstance(settings.search, Search)
     consequences = _consequences(computed, factuals, constraints)
     task = SearchTask(
         generator=fitted.generator,
         # A proof needs the label of every row.
-        decision=replace(fitted.decision, rule=fitted.label_rule if by_rule else None),
-        seed=fitted.seed,
+        decision=replace(
+            fitted.decision, rule=None if settings.search.is_exact else fitted.label_rule
+        ),
         constraints=constraints,
         factual_limits=FactualLimits(
             constraints,
@@ -146,7 +148,7 @@ def search(request: SearchRequest) -> SearchOutcome:
         surrogate_run=_surrogate_run(fitted, sampling, len(factuals), request.scored),
     )
     plan = _StagePlan(fitted, settings, sampling, task)
-    outcome = run_search(task, lambda task: replace(plan, task=task).all_stages(), people)
+    outcome = run_search(task, lambda task: replace(plan, task=task).all_stages(), positions)
     return replace(outcome, computed=computed)
 
 
@@ -175,10 +177,10 @@ def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
 
 
 def recomputed(
-    fitted: Fitted, settings: Settings, constraints: Constraints
+    fitted: Fitted, settings: ExplainSettings, constraints: Constraints
 ) -> list[ComputedColumn]:
     """The columns that a search recomputes when it changes others."""
-    if _sampling_search(settings).consequences != "recompute":
+    if settings.search.sampling.consequences != "recompute":
         return []
     from .consequences import followed_relations, plan_computed
 
@@ -196,23 +198,22 @@ def _consequences(
     return Consequences(computed, factuals, constraints)
 
 
-def _sampling_search(settings: Settings) -> Search:
+def _sampling_search(settings: ExplainSettings) -> Search:
     """The search by sampling, with the number of draws resolved."""
-    given = settings.search
-    search = given if isinstance(given, Search) else given.fallback
-    n_samples = settings.n_samples or search.n_samples
+    sampling = settings.search.sampling
+    n_samples = settings.n_samples or sampling.n_samples
     return replace(
-        search, n_samples=n_samples, max_samples=max(search.max_samples or n_samples, n_samples)
+        sampling, n_samples=n_samples, max_samples=max(sampling.max_samples or n_samples, n_samples)
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _StagePlan:
-    """Makes the stages of one call; ``search`` is the one by sampling."""
+    """Makes the stages of one call."""
 
     fitted: Fitted
-    settings: Settings
-    search: Search
+    settings: ExplainSettings
+    sampling: Search
     task: SearchTask
 
     def all_stages(self) -> Iterator[SamplingStage | ExactStage]:
@@ -223,8 +224,8 @@ class _StagePlan:
         """
         found, plan = self.fitted.relations, self
         sure = tuple(one for one in found or () if one.enforced)
-        by_sampling = isinstance(self.settings.search, Search)
-        if by_sampling and not {one.relation for one in sure}.issuperset(self._relations()):
+        is_exact = self.settings.search.is_exact
+        if not (is_exact or {one.relation for one in sure}.issuperset(self._relations())):
             for stage in self.stages():
                 yield replace(stage, final=False)
             plan = replace(self, task=self.task.relaxed())
@@ -233,12 +234,12 @@ class _StagePlan:
 
     def stages(self) -> Iterator[SamplingStage | ExactStage]:
         """The stages in order, each with more draws for those who have no answer yet."""
-        search = self.search
-        if search.allow_implausible and search.min_plausibility > 0:
+        sampling = self.sampling
+        if sampling.allow_implausible and sampling.min_plausibility > 0:
             strict: dict[str, Any] = {"allow_implausible": False}
             yield from self._twice(strict, strict | {"min_plausibility": 0})
             return
-        if search.copies == "last" and not search.n_targets:
+        if sampling.copies == "last" and not sampling.n_targets:
             yield from self._twice({"copies": "never"}, {"copies": "allow"})
             return
         settings, ranking = self.settings, self._ranking()
@@ -251,9 +252,9 @@ class _StagePlan:
             # With a time limit, draws come first, for people whom the proof does not reach.
             draws = replace(stage, final=False) if math.isfinite(self.task.deadline) else None
             yield ExactStage(self.task, self._exact_settings(settings.search, ranking), draws=draws)
-        n_samples, max_samples = search.n_samples, search.max_samples or search.n_samples
-        if search.n_targets:
-            targets, walk = _target_ranking(search.n_targets, ranking), self._walk(ranking)
+        n_samples, max_samples = sampling.n_samples, sampling.max_samples or sampling.n_samples
+        if sampling.n_targets:
+            targets, walk = _target_ranking(sampling.n_targets, ranking), self._walk(ranking)
             stage = replace(stage, ranking=_unbounded(targets), walk=walk, final=False)
             most = min(UNBOUNDED_DRAWS * n_samples, max_samples)
             *earlier, last = [stage, *stage.with_more_draws(most)]
@@ -276,70 +277,70 @@ class _StagePlan:
         """The stages of a search, and for those without an answer those of a relaxed one."""
         for changes, of in ((first, self), (then, replace(self, task=self.task.relaxed()))):
             given = replace(self.settings, search=replace(self.settings.search, **changes))
-            plan = replace(of, settings=given, search=replace(self.search, **changes))
+            plan = replace(of, settings=given, sampling=replace(self.sampling, **changes))
             for stage in plan.stages():
                 yield replace(stage, final=stage.final and changes is then)
 
     def _ranking(self) -> Ranking:
-        search, filters = self.search, tuple(self._row_filters())
-        checks: tuple[IsPlausible, ...] = ()
-        if search.min_plausibility > 0:
-            checks = (IsPlausible(plausibility_model(self.fitted), search.min_plausibility),)
-        most = search.max_samples or search.n_samples
+        sampling, filters = self.sampling, tuple(self._row_filters())
+        plausible = None
+        if sampling.min_plausibility > 0:
+            plausible = IsPlausible(plausibility_model(self.fitted), sampling.min_plausibility)
+        most = sampling.max_samples or sampling.n_samples
         n_counterfactuals = min(self.settings.n_counterfactuals, most)
         return Ranking(
             n_counterfactuals=n_counterfactuals,
-            rank_by=RANK_BY if search.n_targets else tuple(search.rank_by),
+            rank_by=RANK_BY if sampling.n_targets else tuple(sampling.rank_by),
             distance=weighted(self.fitted.distance, self.task.constraints),
-            tolerance=search.tolerance,
-            max_sparsity=search.max_sparsity,
-            max_distance=search.max_distance,
+            tolerance=sampling.tolerance,
+            max_sparsity=sampling.max_sparsity,
+            max_distance=sampling.max_distance,
             filters=filters,
-            checks=checks,
+            plausible=plausible,
             diversity=self.settings.diversity if n_counterfactuals > 1 else None,
         )
 
     def _draws(self, ranking: Ranking) -> SamplingStage:
         """The stage whose answers are draws; from guided ones, needless changes are undone."""
-        search, task = self.search, self.task
-        n_samples, keep = search.n_samples, search.keep_probability
-        stage = SamplingStage(
-            task, ranking, n_samples, keep, n_samples if search.back_off else None
-        )
+        sampling, task = self.sampling, self.task
+        n_from_leaves = sampling.n_samples if sampling.back_off else None
+        draw_plan = DrawPlan(self.fitted.seed, sampling.keep_probability, n_from_leaves)
+        stage = SamplingStage(task, ranking, sampling.n_samples, draw_plan)
         # Undoing a change could bring back a value that training never held.
-        if not (search.keep_probability and search.keep_unseen) or search.n_targets:
+        if not (sampling.keep_probability and sampling.keep_unseen) or sampling.n_targets:
             return stage
         from .selection import SelectionSettings
         from .walking import Walk
 
         n_more = DRAWS_PER_ANSWER * (ranking.n_counterfactuals - 1)
-        by_changes = tuple(search.rank_by)[:1] == RANK_BY[:1]
+        by_changes = tuple(sampling.rank_by)[:1] == RANK_BY[:1]
         extra_changes = 0 if by_changes else int(task.factuals.schema.mutable.size)
         selection = SelectionSettings("distance", extra_changes, None, ranking, copies_last=False)
         walk = Walk(self._walk_settings(ranking, n_targets=1, backwards=True), selection)
         return replace(stage, ranking=_target_ranking(1 + n_more, ranking), walk=walk)
 
     def _walk(self, ranking: Ranking) -> Walk:
-        from .direct import DirectSettings, frequent_codes
+        from .direct import DirectSettings
         from .selection import SelectionSettings
         from .walking import Walk
 
-        search, model = self.search, plausibility_model(self.fitted)
+        sampling, model = self.sampling, plausibility_model(self.fitted)
         selection = SelectionSettings(
-            search.prefer,
-            search.extra_changes,
+            sampling.prefer,
+            sampling.extra_changes,
             model.knn_distance_,
             ranking,
-            copies_last=search.copies == "last",
-            count_actions=tuple(search.rank_by) == BY_ACTIONS,
+            copies_last=sampling.copies == "last",
+            count_actions=tuple(sampling.rank_by) == BY_ACTIONS,
         )
         direct = DirectSettings(
-            partial(frequent_codes, self.fitted.schema, model.codes_),
-            max_sparsity=search.max_sparsity,
-            stop_at_first=search.max_distance is None and self.task.surrogate_run is None,
+            self.fitted.schema,
+            model.codes_,
+            max_sparsity=sampling.max_sparsity,
+            stop_at_first=sampling.max_distance is None and self.task.surrogate_run is None,
         )
-        walk = self._walk_settings(ranking, n_targets=search.n_targets)
-        return Walk(walk, selection, direct, fewest_changes=search.extra_changes == 0)
+        walk = self._walk_settings(ranking, n_targets=sampling.n_targets)
+        return Walk(walk, selection, direct, fewest_changes=sampling.extra_changes == 0)
 
     def _walk_settings(
         self, ranking: Ranking, *, n_targets: int, backwards: bool = False
@@ -350,9 +351,9 @@ class _StagePlan:
         return WalkSettings(
             task=task,
             filters=tuple(self._row_filters()),
-            plausible=next(iter(ranking.checks), None),
+            plausible=ranking.plausible,
             feature_sets=find_feature_sets(task.constraints, task.consequences),
-            extra_changes=self.search.extra_changes,
+            extra_changes=self.sampling.extra_changes,
             n_targets=n_targets,
             backwards=backwards,
         )
@@ -384,12 +385,8 @@ class _StagePlan:
 
     def _relations(self) -> list[Relation]:
         """The relations that answers keep."""
-        given = self.settings.search, self.settings.ignore_relations
-        if given[1] is True or not given[0].needs.relations:
-            return []
-        from .consequences import kept_relations
-
-        return kept_relations(self.fitted, *given, self.task.constraints)
+        given = self.settings.search, self.settings.ignore_relations, self.task.constraints
+        return kept_relations(self.fitted, *given)
 
 
 def _target_ranking(n_targets: int, ranking: Ranking) -> Ranking:
@@ -400,7 +397,7 @@ def _target_ranking(n_targets: int, ranking: Ranking) -> Ranking:
 
 def _unbounded(targets: Ranking) -> Ranking:
     """Targets with any number of changes; a walk to them may make fewer."""
-    kept = [keep for keep in targets.filters if limit_of(keep).kind != "too_many_changes"]
+    kept = [keep for keep in targets.filters if exclusion_of(keep).kind != "too_many_changes"]
     return replace(targets, filters=tuple(kept), max_sparsity=None, max_distance=None)
 
 

@@ -30,20 +30,20 @@ TOO_FAR = Reason("too_far", "every row on the way to a valid candidate is exclud
 BOUND_KINDS: dict[str, ReasonKind] = {"max_sparsity": "too_many_changes", "max_distance": "too_far"}
 
 
-class Limit(NamedTuple):
+class Exclusion(NamedTuple):
     """What excludes rows from the answers, and the kind of reason that it makes."""
 
     kind: ReasonKind
     name: str
 
 
-def limit_of(keep: CandidateFilter | IsPlausible) -> Limit:
-    """The limit that a filter enforces."""
+def exclusion_of(keep: CandidateFilter | IsPlausible) -> Exclusion:
+    """What a filter excludes by."""
     if isinstance(keep, IsPlausible):
-        return Limit("implausible", keep.name)
+        return Exclusion("implausible", keep.name)
     if isinstance(keep, ObeysConstraint):
-        return Limit(constraint_kind(keep.constraint), keep.name)
-    return Limit("ruled_out", keep.name)
+        return Exclusion(constraint_kind(keep.constraint), keep.name)
+    return Exclusion("ruled_out", keep.name)
 
 
 def constraint_kind(constraint: Constraint) -> ReasonKind:
@@ -53,13 +53,13 @@ def constraint_kind(constraint: Constraint) -> ReasonKind:
 
 def beyond_bounds(
     ranking: Ranking, sparsity: Codes | IntArray, distance: FloatArray
-) -> dict[Limit, BoolArray]:
+) -> dict[Exclusion, BoolArray]:
     """Which rows each bound excludes."""
     beyond = {}
     for name, cost in (("max_sparsity", sparsity), ("max_distance", distance)):
         bound = getattr(ranking, name)
         if bound is not None:
-            beyond[Limit(BOUND_KINDS[name], f"{name}={bound}")] = cost > bound
+            beyond[Exclusion(BOUND_KINDS[name], f"{name}={bound}")] = cost > bound
     return beyond
 
 
@@ -68,12 +68,12 @@ class CountedDraws(NamedTuple):
 
     text: str
     n_valid: int
-    excluded: dict[Limit, int]
+    excluded: dict[Exclusion, int]
 
     @property
     def exclusions(self) -> str:
         """What excludes valid draws, and how many."""
-        return ", ".join(f"{limit.name} ({count})" for limit, count in self.excluded.items())
+        return ", ".join(f"{one.name} ({count})" for one, count in self.excluded.items())
 
 
 def count_draws(
@@ -82,13 +82,14 @@ def count_draws(
     """What became of people's candidates."""
     ranking, draw = ranked.ranking, listing.draw.astype(np.int64)
     excluded = {
-        limit_of(keep): ~np.take_along_axis(ranked.passed[keep.name][person], draw, axis=1)
+        exclusion_of(keep): ~np.take_along_axis(ranked.passed[keep.name][person], draw, axis=1)
         for keep in ranking.filters
     }
-    for check in ranking.checks:
+    if ranking.plausible is not None:
         who, at = np.nonzero(valid)
-        out = excluded[limit_of(check)] = np.zeros_like(valid)
-        out[who, at] = ~check.keeps(ranked.candidates.select(person[who], listing.draw[who, at]))
+        selected = ranked.candidates.select(person[who], listing.draw[who, at])
+        out = excluded[exclusion_of(ranking.plausible)] = np.zeros_like(valid)
+        out[who, at] = ~ranking.plausible.keeps(selected)
     excluded |= beyond_bounds(ranking, listing.sparsity, listing.distance)
     allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
     for out in excluded.values():
@@ -96,8 +97,8 @@ def count_draws(
     for row, n_valid in enumerate(valid.sum(axis=1)):
         n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
         text = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
-        counts = {limit: int((out[row] & valid[row]).sum()) for limit, out in excluded.items()}
-        yield CountedDraws(text, int(n_valid), {limit: n for limit, n in counts.items() if n})
+        counts = {one: int((out[row] & valid[row]).sum()) for one, out in excluded.items()}
+        yield CountedDraws(text, int(n_valid), {one: n for one, n in counts.items() if n})
 
 
 def explain_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, Reason]]:
@@ -124,7 +125,11 @@ def draws_reason(draws: CountedDraws) -> Reason:
 
 
 def scores_reason(
-    run: SurrogateRun, person: int, excluded: Collection[Limit], draws: CountedDraws, margin: float
+    run: SurrogateRun,
+    person: int,
+    excluded: Collection[Exclusion],
+    draws: CountedDraws,
+    margin: float,
 ) -> Reason:
     """Why a search with a surrogate has no answer: first what the predictor scored."""
     n_scored, accepted = int(run.history.n_scored[person]), bool(run.history.n_valid[person])
@@ -159,9 +164,9 @@ def _expected(draws: CountedDraws, *, accepted: bool) -> str:
     return f"{expected}, an estimate {status}{named}"
 
 
-def _kind(excluded: Collection[Limit]) -> ReasonKind:
-    """The kind of a reason that several limits make; plausibility goes first."""
-    kinds = {limit.kind for limit in excluded}
+def _kind(excluded: Collection[Exclusion]) -> ReasonKind:
+    """The kind of a reason that several exclusions make; plausibility goes first."""
+    kinds = {one.kind for one in excluded}
     first = "implausible", *BOUND_KINDS.values()
     return next((kind for kind in first if kind in kinds), "ruled_out")
 

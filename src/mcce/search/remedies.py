@@ -12,7 +12,7 @@ where ``max_evaluations`` bounds them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -26,7 +26,7 @@ from ..kernels import IntArray
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
 from .direct import MAX_ROWS_FEWER
-from .plan import SearchRequest, search
+from .plan import SearchRequest, find_answers
 from .reasons import BOUND_KINDS, constraint_kind, with_remedy
 from .stage import SearchOutcome
 
@@ -41,61 +41,61 @@ BOUNDS: dict[str, Any] = {
 }
 
 AnySearch: TypeAlias = Search | ExactSearch
-ShortSearch = Callable[[AnySearch, Constraints, IntArray], MeasuredRows]
+ShortSearch = Callable[[AnySearch, Constraints, IntArray], SearchOutcome]
 
 
 def name_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
     """The outcome with reasons that name what would help."""
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
-    full = settings.search
-    assert isinstance(full, Search)
+    full = settings.search.sampling
     if outcome.stopped or not fitted.n_desired or full.max_evaluations is not None:
         return outcome
     n_samples = min(N_SAMPLES, settings.n_samples or full.n_samples)
     short = replace(full, n_samples=n_samples, max_samples=n_samples)
     one = replace(settings, n_samples=None, n_counterfactuals=1, diversity=None)
     brief = replace(request, scored=None, max_direct_rows=MAX_ROWS_FEWER)
-    n_evaluated = outcome.n_evaluated
 
-    def run(tried: AnySearch, rules: Constraints, people: IntArray) -> MeasuredRows:
-        nonlocal n_evaluated
-        relaxed = replace(one, search=tried)
-        short_outcome = search(replace(brief, settings=relaxed, constraints=rules, people=people))
-        n_evaluated += short_outcome.n_evaluated
-        return short_outcome.answers
+    def run(tried: AnySearch, rules: Constraints, positions: IntArray) -> SearchOutcome:
+        relaxed = replace(brief, settings=replace(one, search=tried), constraints=rules)
+        return find_answers(replace(relaxed, positions=positions))
 
-    reasons, misses = dict(outcome.reasons), outcome.misses
-    people = np.array(sorted(reasons), dtype=np.int64)
+    reasons, misses, n_evaluated = dict(outcome.reasons), outcome.misses, outcome.n_evaluated
+    positions = np.array(sorted(reasons), dtype=np.int64)
     if full.min_plausibility > 0 and not full.allow_implausible:
-        implausible, helps = _less_plausible(fitted, short, constraints, people, run)
-        misses = _nearest(request.factuals, misses, implausible)
-        people = _add_remedies(reasons, people, helps, "implausible")
+        implausible, helps = _less_plausible(fitted, short, constraints, positions, run)
+        misses = _nearest(request.factuals, misses, implausible.answers)
+        reasons |= _with_remedies(reasons, helps, "implausible")
+        positions = positions[~np.isin(positions, sorted(helps))]
+        n_evaluated += implausible.n_evaluated
     for relaxation in lift_each(short, constraints, MAX_LIFTED):
-        if people.size:
-            owner = run(relaxation.search, relaxation.constraints, people).owner
+        if positions.size:
+            lifted = run(relaxation.search, relaxation.constraints, positions)
             named = f"the constraint {relaxation.name!r}"
             if relaxation.kind == "bound":
                 named = f"{relaxation.name}={getattr(short, relaxation.name)!r}"
-            helps = dict.fromkeys(owner.tolist(), f"lifting {named}")
-            people = _add_remedies(reasons, people, helps, relaxation.reason_kind)
+            helps = dict.fromkeys(lifted.answers.owner.tolist(), f"lifting {named}")
+            reasons |= _with_remedies(reasons, helps, relaxation.reason_kind)
+            positions = positions[~np.isin(positions, sorted(helps))]
+            n_evaluated += lifted.n_evaluated
     return replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
 
 
 def _less_plausible(
-    fitted: Fitted, short: Search, constraints: Constraints, people: IntArray, run: ShortSearch
-) -> tuple[MeasuredRows, dict[int, str]]:
+    fitted: Fitted, short: Search, constraints: Constraints, positions: IntArray, run: ShortSearch
+) -> tuple[SearchOutcome, dict[int, str]]:
     """The best rows that are not plausible enough, and which smaller value was tried and helps."""
-    free = replace(short, min_plausibility=0.0)
-    found = run(free, constraints, people)
+    outcome = run(replace(short, min_plausibility=0.0), constraints, positions)
+    found, n_evaluated = outcome.answers, outcome.n_evaluated
     helps = dict.fromkeys(found.owner.tolist(), "allow_implausible=True")
     assert fitted.plausibility is not None
     reached = fitted.plausibility.measures(found.rows)["plausibility"]
     values = np.array([_rounded_down(value) for value in reached])
     for value in np.unique(values[values > 0]):
         theirs = found.owner[values == value]
-        again = run(replace(short, min_plausibility=value), constraints, theirs).owner
-        helps |= dict.fromkeys(again.tolist(), f"min_plausibility={value:g}")
-    return found, helps
+        again = run(replace(short, min_plausibility=value), constraints, theirs)
+        helps |= dict.fromkeys(again.answers.owner.tolist(), f"min_plausibility={value:g}")
+        n_evaluated += again.n_evaluated
+    return replace(outcome, n_evaluated=n_evaluated), helps
 
 
 def _rounded_down(value: float) -> float:
@@ -132,13 +132,11 @@ def lift_each(
         yield Relaxation("constraint", constraint.name, search, rest, why)
 
 
-def _add_remedies(
-    reasons: dict[int, Reason], people: IntArray, helps: dict[int, str], kind: ReasonKind
-) -> IntArray:
-    """Add what helps to people's reasons; gives those whom nothing has helped yet."""
-    for person, remedy in helps.items():
-        reasons[person] = with_remedy(reasons[person], kind, remedy)
-    return people[~np.isin(people, sorted(helps))]
+def _with_remedies(
+    reasons: Mapping[int, Reason], helps: Mapping[int, str], kind: ReasonKind
+) -> dict[int, Reason]:
+    """The reasons of people who would have an answer, with what helps."""
+    return {person: with_remedy(reasons[person], kind, what) for person, what in helps.items()}
 
 
 def _nearest(factuals: EncodedRows, misses: MeasuredRows, found: MeasuredRows) -> MeasuredRows:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..candidates import MeasuredRows
 from ..counterfactuals import Reason
-from ..generate import FactualBlock, blocks, generate
+from ..generate import DrawPlan, FactualBlock, blocks, generate
 from ..kernels import ExpiredError, IntArray
 from ..postprocess.filters import ExcludeUnstable
 from ..postprocess.ranking import RankedCandidates, Ranking
@@ -53,8 +53,7 @@ class SamplingStage:
     task: SearchTask
     ranking: Ranking
     n_samples: int
-    keep_probability: float = 0.0
-    n_from_leaves: int | None = None
+    draw_plan: DrawPlan
     walk: Walk | None = None
     final: bool = True
     unstable: ExcludeUnstable = field(default_factory=ExcludeUnstable)
@@ -76,19 +75,19 @@ class SamplingStage:
         """Whether a surrogate predicts which candidates are valid."""
         return self.walk is not None and self.task.surrogate_run is not None
 
-    def run(self, people: IntArray) -> SearchOutcome:
+    def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block."""
         run = self.task.surrogate_run
-        may_score = np.ones(people.size, dtype=bool) if run is None else run.may_score(people)
+        may_score = np.ones(positions.size, dtype=bool) if run is None else run.may_score(positions)
         # People for whom the predictor may not be called any more only get a reason.
-        some, last = people[may_score], people[~may_score & self.final]
+        some, last = positions[may_score], positions[~may_score & self.final]
         monitor = Monitor(self.task.callback, some.size + last.size)
         parts = [*self._run_blocks(some, monitor), *self._briefly()._run_blocks(last, monitor)]
         outcome = SearchOutcome.merge(self.task.factuals, parts)
-        return outcome.complete(people, stopped=monitor.stopped)
+        return outcome.complete(positions, stopped=monitor.stopped)
 
-    def _run_blocks(self, people: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
-        in_blocks = takewhile(lambda _: not monitor.stopped, self._blocks(people))
+    def _run_blocks(self, positions: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
+        in_blocks = takewhile(lambda _: not monitor.stopped, self._blocks(positions))
         if self.uses_surrogate:
             # The predictor is rarely called, so whole blocks run in threads.
             run = partial(self._run_block, monitor=monitor)
@@ -109,7 +108,7 @@ class SamplingStage:
         walk = replace(self.walk, answers_all=False, max_tries=0)
         return replace(self, n_samples=min(self.n_samples, FEW_DRAWS), walk=walk)
 
-    def _blocks(self, people: IntArray) -> Iterator[FactualBlock]:
+    def _blocks(self, positions: IntArray) -> Iterator[FactualBlock]:
         task, n_draws = self.task, self.n_samples
         if self.walk is not None:
             n_draws += DRAWS_PER_WALK * self.ranking.n_counterfactuals
@@ -118,8 +117,8 @@ class SamplingStage:
         # With a time limit the first blocks are small, so that some people get answers in time.
         n_smaller = SMALLER_BLOCKS if math.isfinite(task.deadline) else 0
         n_least = BLOCKS_PER_THREAD * self._n_threads if self.uses_surrogate else 1
-        n_least = min(n_least, people.size * n_draws // MIN_DRAWS)
-        return blocks(task.factual_limits, people, n_draws, task.memory, n_smaller, n_least)
+        n_least = min(n_least, positions.size * n_draws // MIN_DRAWS)
+        return blocks(task.factual_limits, positions, n_draws, task.memory, n_smaller, n_least)
 
     @property
     def _n_threads(self) -> int:
@@ -141,15 +140,13 @@ class SamplingStage:
         task, started, ranking = self.task, time.perf_counter(), self.ranking
         if self.unstable.person.size:
             ranking = replace(ranking, filters=(*ranking.filters, self.unstable))
-        with task.limited():
+        with task.within_deadline():
             candidates = generate(
                 task.generator,
                 task.factual_limits,
                 block,
                 np.arange(self.n_samples, dtype=np.int64),
-                task.seed,
-                self.keep_probability,
-                self.n_from_leaves,
+                self.draw_plan,
             )
             if task.consequences is not None:
                 candidates = task.consequences.complete_candidates(candidates)
@@ -194,7 +191,7 @@ class SamplingStage:
             assert isinstance(walked, SurrogateBlock)
             misses, reasons = explain_unanswered(walked, validation, answers.owner)
         n_evaluated = cache.n_evaluated + (0 if walked is None else walked.visited.n_evaluated)
-        monitor.finish(block.people.size, n_evaluated)
+        monitor.finish(block.positions.size, n_evaluated)
         return SearchOutcome(
             answers=answers,
             misses=misses,

@@ -132,7 +132,7 @@ def _order(
 def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = None) -> IntArray:
     """Numbers of the rows that may be returned: good ones that were reached, and ends of walks."""
     visited = walk.visited
-    theirs = np.ones(visited.people.size, dtype=bool)
+    theirs = np.ones(visited.positions.size, dtype=bool)
     if person is not None:
         theirs = np.isin(np.arange(theirs.size), person)
     may = np.zeros(len(visited.cells), dtype=bool)

@@ -47,10 +47,10 @@ SECONDS_BETWEEN = 0.1
 class Stage(Protocol):
     """One way of finding counterfactuals."""
 
-    def run(self, people: IntArray) -> SearchOutcome:
+    def run(self, positions: IntArray) -> SearchOutcome:
         """Search for the factuals at these positions.
 
-        Everybody without an answer has a reason in the outcome.
+        Those without an answer have a reason in the outcome.
         """
         ...
 
@@ -70,7 +70,6 @@ class SearchTask:
 
     generator: Generator
     decision: Decision
-    seed: int
     constraints: Constraints
     factual_limits: FactualLimits
     memory: float
@@ -96,7 +95,7 @@ class SearchTask:
             self, surrogate_run=None if self.surrogate_run is None else self.surrogate_run.relaxed()
         )
 
-    def limited(self) -> AbstractContextManager[Cancellation]:
+    def within_deadline(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
         return cancellable(self.deadline - time.monotonic())
 
@@ -126,25 +125,25 @@ class Monitor:
 class BlockMonitor:
     """The progress of one block of people."""
 
-    def __init__(self, stage: Monitor) -> None:
-        self._stage = stage
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
         self._reported = -math.inf
         self.n_settled = self.n_evaluated = 0
 
     @property
     def stopped(self) -> bool:
         """Whether the stage is to stop."""
-        return self._stage.stopped
+        return self._monitor.stopped
 
     def stop(self) -> None:
         """Stop the stage, because its time is up."""
-        self._stage.stopped = True
+        self._monitor.stopped = True
 
     def report(self, n_settled: int, n_evaluated: int) -> bool:
         """Report what the block has come to, in threads not too often; returns ``stopped``."""
         self.finish(n_settled, n_evaluated)
         if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN:
-            in_caller(self._stage.report)
+            in_caller(self._monitor.report)
             self._reported = time.monotonic()
         return self.stopped
 
@@ -185,9 +184,9 @@ class SearchOutcome:
             misjudged=frozenset[int]().union(*(part.misjudged for part in parts)),
         )
 
-    def complete(self, people: IntArray, *, stopped: bool) -> SearchOutcome:
-        """The outcome with a reason for everybody without an answer."""
-        left = set(people.tolist()).difference(self.answers.owner.tolist())
+    def complete(self, positions: IntArray, *, stopped: bool) -> SearchOutcome:
+        """The outcome with a reason for people without an answer."""
+        left = set(positions.tolist()).difference(self.answers.owner.tolist())
         # Only a distance that grows with fewer changes leaves a walk to an allowed target nothing.
         reasons = dict.fromkeys(sorted(left), STOPPED if stopped else TOO_FAR)
         return replace(self, reasons=reasons | dict(self.reasons), stopped=stopped)
@@ -196,17 +195,17 @@ class SearchOutcome:
         """The outcome with further seconds added."""
         return replace(self, seconds=_sum_seconds([self.seconds, more]))
 
-    def without_answers(self, people: IntArray) -> SearchOutcome:
+    def without_answers(self, positions: IntArray) -> SearchOutcome:
         """The outcome without the answers of some factuals."""
-        answers = self.answers.take(~np.isin(self.answers.owner, people))
-        return replace(self, answers=answers, proven=self.proven.difference(people.tolist()))
+        answers = self.answers.take(~np.isin(self.answers.owner, positions))
+        return replace(self, answers=answers, proven=self.proven.difference(positions.tolist()))
 
-    def without_reasons(self, people: IntArray) -> SearchOutcome:
+    def without_reasons(self, positions: IntArray) -> SearchOutcome:
         """The outcome without the reasons and misses of factuals that are searched for again."""
-        again = set(people.tolist())
+        again = set(positions.tolist())
         return replace(
             self,
-            misses=self.misses.take(~np.isin(self.misses.owner, people)),
+            misses=self.misses.take(~np.isin(self.misses.owner, positions)),
             reasons={person: why for person, why in self.reasons.items() if person not in again},
         )
 
@@ -217,10 +216,10 @@ def _sum_seconds(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def run_search(
-    task: SearchTask, stages: Callable[[SearchTask], Iterable[Stage]], people: IntArray
+    task: SearchTask, stages: Callable[[SearchTask], Iterable[Stage]], positions: IntArray
 ) -> SearchOutcome:
     """Counterfactuals for factuals; each stage searches for those still without an answer."""
-    outcome = _run_stages(task, stages(task), people)
+    outcome = _run_stages(task, stages(task), positions)
     if not outcome.misjudged:
         return outcome
     decision = replace(task.decision, rule=None)
@@ -238,33 +237,33 @@ def run_search(
     )
 
 
-def _run_stages(task: SearchTask, stages: Iterable[Stage], people: IntArray) -> SearchOutcome:
+def _run_stages(task: SearchTask, stages: Iterable[Stage], positions: IntArray) -> SearchOutcome:
     """Run one stage after the other."""
     parts: list[SearchOutcome] = []
     for stage in list(stages):
         if parts:
-            parts[-1] = parts[-1].without_reasons(people)
-        outcome = _run_confirmed(task, stage, people)
+            parts[-1] = parts[-1].without_reasons(positions)
+        outcome = _run_confirmed(task, stage, positions)
         parts.append(outcome)
         left = outcome.reasons.keys() - outcome.proven
-        people = np.array(sorted(left), dtype=np.int64)
-        if not people.size or outcome.stopped:
+        positions = np.array(sorted(left), dtype=np.int64)
+        if not positions.size or outcome.stopped:
             break
     return SearchOutcome.merge(task.factuals, parts)
 
 
-def _run_confirmed(task: SearchTask, stage: Stage, people: IntArray) -> SearchOutcome:
+def _run_confirmed(task: SearchTask, stage: Stage, positions: IntArray) -> SearchOutcome:
     """Run one stage until every answer survives a fresh call of the predictor.
 
     An answer that fails is dropped, and its person is searched for again without it.
     """
     unstable, parts = ExcludeUnstable(), list[SearchOutcome]()
     while True:
-        outcome, rejected = _confirm(task, stage.run(people))
+        outcome, rejected = _confirm(task, stage.run(positions))
         if not rejected.owner.size:
             return SearchOutcome.merge(task.factuals, [*parts, outcome])
-        people = np.unique(rejected.owner)
-        parts.append(outcome.without_answers(people))
+        positions = np.unique(rejected.owner)
+        parts.append(outcome.without_answers(positions))
         unstable = ExcludeUnstable(
             np.concatenate([unstable.person, rejected.owner]),
             np.concatenate([unstable.draw, rejected.draw]),

@@ -115,7 +115,7 @@ class VisitedRows:
 
     def __init__(self, settings: WalkSettings, candidates: Candidates) -> None:
         self.settings, self.task, self.candidates = settings, settings.task, candidates
-        self.factuals, self.people = candidates.rows, candidates.people
+        self.factuals, self.positions = candidates.rows, candidates.people
         self.values = GrowingTables(candidates.rows, candidates.tables)
         width = 1 + self.factuals.schema.mutable.size
         self._numbers = RowTable(width)
@@ -144,7 +144,7 @@ class VisitedRows:
         actions = self._actions.number_rows(cells)
         new = _new(actions, self._completed.size)
         if new.size:
-            whose, changes = self.people[person[new]], np.ascontiguousarray(cells[new, 1:].T)
+            whose, changes = self.positions[person[new]], np.ascontiguousarray(cells[new, 1:].T)
             cells[new, 1:] = consequences.complete(self.values, whose, changes).T
             self._completed = append(self._completed, self._number_cells(cells[new], draw[new]))
         return self._completed[actions]
@@ -165,7 +165,7 @@ class VisitedRows:
         """Rows by number."""
         cells = self.cells[numbers]
         codes = np.ascontiguousarray(cells[:, 1:].T)
-        return CandidateRows(self.factuals, self.people[cells[:, 0]], codes, self.values.tables)
+        return CandidateRows(self.factuals, self.positions[cells[:, 0]], codes, self.values.tables)
 
     @property
     def recomputed(self) -> list[int]:
@@ -384,11 +384,11 @@ class PredictedRows(VisitedRows):
         self.run = run
         self.scored: BoolArray = np.empty(0, dtype=bool)
         self._response, self._total, self._weight, self._margins = np.empty((4, 0))
-        self.n_wrong: IntArray = np.zeros(self.people.size, dtype=np.int64)
-        self._n_learned: IntArray = np.zeros(self.people.size, dtype=np.int64)
+        self.n_wrong: IntArray = np.zeros(self.positions.size, dtype=np.int64)
+        self._n_learned: IntArray = np.zeros(self.positions.size, dtype=np.int64)
         # Rows of people scored to find better ones, and where nothing was predicted valid.
-        self.n_better, self.n_tried = np.zeros((2, self.people.size), dtype=np.int64)
-        self._was_reset: BoolArray = np.zeros(self.people.size, dtype=bool)
+        self.n_better, self.n_tried = np.zeros((2, self.positions.size), dtype=np.int64)
+        self._was_reset: BoolArray = np.zeros(self.positions.size, dtype=bool)
         self._errors = SurrogateErrors.none()
         self._closed = False
         trained = zip(candidates.tables, candidates.rows.tables, strict=True)
@@ -399,22 +399,22 @@ class PredictedRows(VisitedRows):
 
     def _recall(self) -> None:
         """Learn from the people themselves, and from the scores of earlier stages."""
-        everybody = np.arange(self.people.size)
+        everybody = np.arange(self.positions.size)
         own = self.run.factual_scores
         if own is not None:
             codes = np.full((self.cells.shape[1] - 1, everybody.size), OWN, dtype=np.int32)
-            theirs = ScoredRows(own.score[self.people], np.zeros(everybody.size, dtype=bool))
+            theirs = ScoredRows(own.score[self.positions], np.zeros(everybody.size, dtype=bool))
             self._take_over(everybody, codes, theirs)
         if not self._is_trained:
             return
-        order = np.argsort(self.people, kind="stable")
-        stable = np.setdiff1d(self.people, self._unstable.person)
-        known = np.isin(self.people, stable)
-        self.n_wrong[known] = self.run.history.n_refused[self.people[known]]
+        order = np.argsort(self.positions, kind="stable")
+        stable = np.setdiff1d(self.positions, self._unstable.person)
+        known = np.isin(self.positions, stable)
+        self.n_wrong[known] = self.run.history.n_refused[self.positions[known]]
         found = self.run.history.recall(stable)
         if found is not None:
             owner, codes, scored = found
-            person = order[np.searchsorted(self.people, owner, sorter=order)]
+            person = order[np.searchsorted(self.positions, owner, sorter=order)]
             self._take_over(person, codes, scored)
 
     def _take_over(self, person: IntArray, codes: Codes, scored: ScoredRows) -> None:
@@ -440,12 +440,12 @@ class PredictedRows(VisitedRows):
         self._predict(new)
 
     def call_predictor(self, numbers: IntArray) -> IntArray:
-        """Have the predictor score rows, as far as allowed; gives the numbers of those it did."""
+        """Have the predictor score rows, up to each person's limit; returns those it scored."""
         new = self._without(self.scored, numbers)
         most, person = self.run.max_evaluations, self.person[new]
         if most is not None:
             new = new[
-                times_seen_before(person) + self.run.history.n_scored[self.people[person]] < most
+                times_seen_before(person) + self.run.history.n_scored[self.positions[person]] < most
             ]
         if not new.size:
             return new
@@ -453,8 +453,9 @@ class PredictedRows(VisitedRows):
         rows, scored = self.rows(new), self._score(new)
         self.run.history.count(rows.owner, scored.valid)
         if self._is_trained:
-            rows.codes[self.recomputed] = OWN
-            self.run.history.store(rows.owner, rows.codes, scored)
+            actions = rows.codes.copy()
+            actions[self.recomputed] = OWN
+            self.run.history.store(rows.owner, actions, scored)
         np.add.at(self.n_wrong, self.person[new], ~scored.valid)
         # All at once: corrections must not depend on where calls are cut.
         self._learn(new, scored)
@@ -490,7 +491,7 @@ class PredictedRows(VisitedRows):
         error = response - self._response[numbers]
         new = SurrogateErrors(person[taught], numbers[taught], error[taught])
         self._errors = self._errors.extended(new)
-        touched = np.zeros(self.people.size, dtype=bool)
+        touched = np.zeros(self.positions.size, dtype=bool)
         touched[person] = True
         theirs = np.flatnonzero(self.evaluated & touched[self.person])
         self._correct(theirs, new)
@@ -521,13 +522,13 @@ class PredictedRows(VisitedRows):
 
     def _is_stable(self, numbers: IntArray) -> BoolArray:
         """Rows that did not fail the final call, by the draws that led to them."""
-        whose = self.people[self.person[numbers]]
+        whose = self.positions[self.person[numbers]]
         return ~self._unstable.has_failed(whose, self.draw[numbers])
 
     def _may_score(self, person: IntArray) -> BoolArray:
         if self._closed:
             return np.zeros(person.size, dtype=bool)
-        return self.run.may_score(self.people[person])
+        return self.run.may_score(self.positions[person])
 
     def _margin(self, response: FloatArray) -> FloatArray:
         return self.run.surrogate.margin(self.task.decision, response).round(DECIMALS)

@@ -43,7 +43,7 @@ from ..postprocess.validation import LazyValidation, PredictionCache, SelectedDr
 from ..tables.schema import OWN
 from .direct import DirectSearch, DirectSettings
 from .greedy import GreedyWalk
-from .reasons import Limit, beyond_bounds, count_draws, limit_of, scores_reason
+from .reasons import Exclusion, beyond_bounds, count_draws, exclusion_of, scores_reason
 from .selection import (
     SelectedVisits,
     SelectionSettings,
@@ -177,7 +177,7 @@ class WalkedBlock:
         selection = self.walk.selection
         try:
             if not self._monitor.stopped:
-                with self.visited.task.limited():
+                with self.visited.task.within_deadline():
                     return select(selection)
         except ExpiredError:
             self._monitor.stop()
@@ -275,7 +275,7 @@ class SurrogateBlock(WalkedBlock):
         """
         person = self.visited.person[numbers]
         good = np.zeros(numbers.size, dtype=bool)
-        n_good: IntArray = np.zeros(self.visited.people.size, dtype=np.int64)
+        n_good: IntArray = np.zeros(self.visited.positions.size, dtype=np.int64)
         left, size = np.arange(numbers.size), 1
         while left.size:
             n_before = times_seen_before(person[left])
@@ -295,7 +295,7 @@ class SurrogateBlock(WalkedBlock):
         if self.walk.selection.count_actions:
             changed[:, visited.recomputed] = False
         person, n_changes = visited.person, changed.sum(axis=1)
-        fewest = np.zeros(visited.people.size, dtype=np.int64)
+        fewest = np.zeros(visited.positions.size, dtype=np.int64)
         fewest[person[first.numbers]] = n_changes[first.numbers]
         closer = self.walk.selection.prefer == "distance"
         # In a small table all rows count: for further answers, and because copies come last.
@@ -308,7 +308,7 @@ class SurrogateBlock(WalkedBlock):
         margin = visited.desirability(numbers)
         if not closer:
             return margin, numbers
-        ranking, distance = self.walk.selection.ranking, np.zeros(visited.people.size)
+        ranking, distance = self.walk.selection.ranking, np.zeros(visited.positions.size)
         distance[person[first.numbers]] = visited.distance[first.numbers]
         visited.compute_costs(ranking, numbers)
         # Infinite distances count as the largest finite one.
@@ -328,8 +328,8 @@ class SurrogateBlock(WalkedBlock):
         """People whose rows are all scored: in small tables, where the fewest changes count."""
         bounded = self.visited.run.max_evaluations is not None
         if bounded or self._direct is None or not self.walk.fewest_changes:
-            return np.zeros(self.visited.people.size, dtype=bool)
-        return np.isin(np.arange(self.visited.people.size), self._direct.small)
+            return np.zeros(self.visited.positions.size, dtype=bool)
+        return np.isin(np.arange(self.visited.positions.size), self._direct.small)
 
     def _tries(self, people: IntArray) -> IntArray:
         """The most promising rows of people for whom nothing is predicted valid."""
@@ -339,10 +339,10 @@ class SurrogateBlock(WalkedBlock):
         person = visited.person
         some = np.flatnonzero(visited.evaluated & ~visited.scored & np.isin(person, people))
         some = some[np.lexsort((-visited.desirability(some), person[some]))]
-        n_rows = np.bincount(person[visited.evaluated], minlength=visited.people.size)
+        n_rows = np.bincount(person[visited.evaluated], minlength=visited.positions.size)
         n_tried, few = visited.n_tried, min(self.walk.max_tries, TRIED_OF_MANY)
         most = np.where(n_rows > self.walk.max_tries, few, self.walk.max_tries)
-        left = np.maximum(most - visited.run.history.n_scored_here[visited.people], 0)
+        left = np.maximum(most - visited.run.history.n_scored_here[visited.positions], 0)
         more = np.minimum(np.maximum(n_tried, N_TRIED), left)
         some = self._first_good(some, more[person[some]])
         np.add.at(n_tried, person[some], 1)
@@ -360,15 +360,15 @@ def explain_unanswered(
     block: SurrogateBlock, validation: LazyValidation, answered: IntArray
 ) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people of a block have no answer."""
-    people = block.candidates.people
-    person = np.flatnonzero(~np.isin(people, answered))
+    positions = block.candidates.people
+    person = np.flatnonzero(~np.isin(positions, answered))
     listing, listed, predicted = validation.list_all(person)
     _score_best_draws(block, validation.cache, person, listing, listed, predicted)
     counted = count_draws(validation.ranked, person, listing, predicted)
     run, margin = block.visited.run, block.visited.task.decision.min_margin
     reasons = {
-        int(people[one]): scores_reason(run, people[one], _exclusions(block, one), draws, margin)
-        for one, draws in zip(person.tolist(), counted, strict=True)
+        at: scores_reason(run, at, _exclusions(block, one), draws, margin)
+        for at, one, draws in zip(positions[person].tolist(), person, counted, strict=True)
     }
     return _nearest(block, person), reasons
 
@@ -401,7 +401,7 @@ def _scored(block: SurrogateBlock) -> IntArray:
     return np.flatnonzero(visited.scored & (visited.cells[:, 1:] != OWN).any(axis=1))
 
 
-def _exclusions(block: SurrogateBlock, person: int) -> list[Limit]:
+def _exclusions(block: SurrogateBlock, person: int) -> list[Exclusion]:
     """What excludes the rows of a person that the predictor accepted."""
     visited, ranking = block.visited, block.walk.selection.ranking
     if not visited.run.history.n_valid[block.candidates.people[person]]:
@@ -409,11 +409,13 @@ def _exclusions(block: SurrogateBlock, person: int) -> list[Limit]:
     numbers = _scored(block)
     numbers = numbers[visited.valid[numbers] & (visited.cells[numbers, 0] == person)]
     rows, settings = visited.rows(numbers), visited.settings
-    checks: list[RowFilter | IsPlausible] = [*settings.filters, *ranking.checks]
-    limits = [limit_of(one) for one in checks if numbers.size and not one.keeps(rows).all()]
+    checks: list[RowFilter | IsPlausible] = [*settings.filters]
+    if ranking.plausible is not None:
+        checks.append(ranking.plausible)
+    failed = [exclusion_of(one) for one in checks if numbers.size and not one.keeps(rows).all()]
     visited.compute_costs(ranking, numbers)
     beyond = beyond_bounds(ranking, visited.sparsity[numbers], visited.distance[numbers])
-    return limits + [limit for limit, excluded in beyond.items() if excluded.any()]
+    return failed + [one for one, excluded in beyond.items() if excluded.any()]
 
 
 def _nearest(block: SurrogateBlock, person: IntArray) -> MeasuredRows:
