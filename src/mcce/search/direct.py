@@ -141,25 +141,25 @@ class DirectSearch:
             sizes = np.array([part.shape[1] for part in parts])
             if not sizes.any() or stop():
                 break
-            numbers, good = self._score(np.repeat(person, sizes), np.concatenate(parts, axis=1))
+            row_ids, good = self._score(np.repeat(person, sizes), np.concatenate(parts, axis=1))
             room -= sizes
             ends = np.cumsum(sizes)
             for at, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
-                scored[at] = numbers[start:end]
+                scored[at] = row_ids[start:end]
                 found[at] |= good[start:end].any()
                 ends_here = self.settings.stop_at_first and not complete
                 open_[at] &= not (ends_here and good[start:end].any())
         return found
 
     def _score(self, person: IntArray, codes: Codes) -> tuple[IntArray, BoolArray]:
-        """The numbers of rows among those visited, and which are good."""
+        """The ids of rows among those visited, and which are good."""
         visited = self.visited
-        numbers = visited.number_rows(person, _row_draws(codes), codes)
-        visited.evaluate(numbers)
-        good = visited.are_good(numbers)
-        good &= ~self._unstable.has_failed(self.positions[person], visited.draw[numbers])
-        visited.reach(numbers[good])
-        return numbers, good
+        row_ids = visited.number_rows(person, _row_draws(codes), codes)
+        visited.evaluate(row_ids)
+        good = visited.are_good(row_ids)
+        good &= ~self._unstable.has_failed(self.positions[person], visited.draw[row_ids])
+        visited.reach(row_ids[good])
+        return row_ids, good
 
     def _rows(
         self,
@@ -199,8 +199,8 @@ class DirectSearch:
         row, change = np.nonzero(starts[:, changes[:, 0]] == OWN)
         made = starts[row]
         made[np.arange(row.size), changes[change, 0]] = changes[change, 1]
-        numbers = RowTable(made.shape[1]).number_rows(made)
-        first = np.unique(numbers, return_index=True)[1][:room]
+        row_ids = RowTable(made.shape[1]).number_rows(made)
+        first = np.unique(row_ids, return_index=True)[1][:room]
         return np.ascontiguousarray(made[first].T)
 
     def _unchanged(self, n_rows: int) -> Codes:

@@ -55,14 +55,14 @@ class SelectionSettings:
 
 
 class SelectedVisits(NamedTuple):
-    """Visited rows that were selected, by number, with their ranks."""
+    """Visited rows that were selected, by id, with their ranks."""
 
-    numbers: IntArray
+    row_ids: IntArray
     rank: IntArray
 
     def take(self, index: BoolArray) -> SelectedVisits:
         """The rows where a mask is true."""
-        return SelectedVisits(self.numbers[index], self.rank[index])
+        return SelectedVisits(self.row_ids[index], self.rank[index])
 
     @classmethod
     def concat(cls, parts: Sequence[SelectedVisits]) -> SelectedVisits:
@@ -71,15 +71,15 @@ class SelectedVisits(NamedTuple):
 
     def to_measured(self, candidates: Candidates, visited: VisitedRows) -> MeasuredRows:
         """The rows with their measures, by person and rank."""
-        draw = visited.draw[self.numbers]
+        draw = visited.draw[self.row_ids]
         return MeasuredRows(
-            rows=visited.rows(self.numbers).compacted(),
+            rows=visited.rows(self.row_ids).compacted(),
             # Rows that no draw led to have a negative number of their own.
             draw=np.where(draw < 0, draw, candidates.draws[np.maximum(draw, 0)]),
             rank=self.rank,
-            score=visited.score[self.numbers],
-            sparsity=visited.sparsity[self.numbers],
-            gower=visited.gower[self.numbers],
+            score=visited.score[self.row_ids],
+            sparsity=visited.sparsity[self.row_ids],
+            gower=visited.gower[self.row_ids],
         ).sort()
 
 
@@ -88,35 +88,35 @@ def _best_rows(
 ) -> SelectedVisits:
     """The best visited rows of everybody, among those that may be returned."""
     ranking, visited = settings.ranking, walk.visited
-    numbers = may_return[np.lexsort((visited.reach_order[may_return], visited.person[may_return]))]
-    numbers = numbers[_order(settings, walk, numbers, np.isin(numbers, first))]
-    person = Groups(visited.person[numbers])
+    row_ids = may_return[np.lexsort((visited.reach_order[may_return], visited.person[may_return]))]
+    row_ids = row_ids[_order(settings, walk, row_ids, np.isin(row_ids, first))]
+    person = Groups(visited.person[row_ids])
     rank = person.index + 1
     if ranking.diversity is not None:
-        rank = _diverse_ranks(ranking, walk, numbers, person)
+        rank = _diverse_ranks(ranking, walk, row_ids, person)
     taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
-    return SelectedVisits(numbers[taken], rank[taken])
+    return SelectedVisits(row_ids[taken], rank[taken])
 
 
 def _order(
-    settings: SelectionSettings, walk: GreedyWalk, numbers: IntArray, is_first: BoolArray
+    settings: SelectionSettings, walk: GreedyWalk, row_ids: IntArray, is_first: BoolArray
 ) -> IntArray:
     """By person, the best row first."""
     visited = walk.visited
-    person = Groups(visited.person[numbers])
-    visited.check_plausibility(numbers)
-    implausible = ~visited.plausible[numbers]
+    person = Groups(visited.person[row_ids])
+    visited.check_plausibility(row_ids)
+    implausible = ~visited.plausible[row_ids]
     eligible = ~implausible | person.all(implausible)
-    n_changes = (visited.n_actions if settings.count_actions else visited.sparsity)[numbers]
+    n_changes = (visited.n_actions if settings.count_actions else visited.sparsity)[row_ids]
     above = n_changes - person.min(np.where(eligible, n_changes, visited.cells.shape[1]))
     excess = np.maximum(above - settings.extra_changes, 0)
-    knn_distance, copy = _knn_distances(settings, visited, numbers, person, excess)
+    knn_distance, copy = _knn_distances(settings, visited, row_ids, person, excess)
     if settings.prefer == "sparsity":
         best = person.min(np.where(eligible & (above == 0) & ~copy, knn_distance, np.inf))
         worth_it = knn_distance <= MAX_SHARE * best
         worth_it &= knn_distance <= best - MIN_GAIN
         excess = np.where(worth_it, excess, above)
-    distance = visited.distance[numbers]
+    distance = visited.distance[row_ids]
     cost = {"sparsity": knn_distance, "knn_distance": knn_distance, "distance": distance}.get(
         settings.prefer
     )
@@ -142,22 +142,22 @@ def returnable(ranking: Ranking, walk: GreedyWalk, person: IntArray | None = Non
     may[ends] |= visited.allowed[ends] & (
         visited.valid[ends] | (walk.settings.task.surrogate_run is None)
     )
-    numbers = np.flatnonzero(may)
-    return numbers[within_bounds(ranking, visited, numbers)]
+    row_ids = np.flatnonzero(may)
+    return row_ids[within_bounds(ranking, visited, row_ids)]
 
 
-def within_bounds(ranking: Ranking, visited: VisitedRows, numbers: IntArray) -> BoolArray:
+def within_bounds(ranking: Ranking, visited: VisitedRows, row_ids: IntArray) -> BoolArray:
     """Which visited rows keep the bounds on changes and distance."""
-    visited.compute_costs(ranking, numbers)
+    visited.compute_costs(ranking, row_ids)
     most_changes = np.inf if ranking.max_sparsity is None else ranking.max_sparsity
     most = np.inf if ranking.max_distance is None else ranking.max_distance
-    return (visited.sparsity[numbers] <= most_changes) & (visited.distance[numbers] <= most)
+    return (visited.sparsity[row_ids] <= most_changes) & (visited.distance[row_ids] <= most)
 
 
 def _knn_distances(
     settings: SelectionSettings,
     visited: VisitedRows,
-    numbers: IntArray,
+    row_ids: IntArray,
     person: Groups,
     excess: IntArray,
 ) -> tuple[FloatArray, BoolArray]:
@@ -166,16 +166,16 @@ def _knn_distances(
     Rows with few enough changes are measured, then those with one more, until enough of them are
     no copies.
     """
-    knn_distance, copy = np.zeros(numbers.size), np.zeros(numbers.size, dtype=bool)
+    knn_distance, copy = np.zeros(row_ids.size), np.zeros(row_ids.size, dtype=bool)
     if settings.knn_distance is None:
         return knn_distance, copy
-    looked_at, plausible = np.zeros(numbers.size, dtype=bool), visited.plausible[numbers]
-    level: IntArray = np.zeros(numbers.size, dtype=np.int64)
+    looked_at, plausible = np.zeros(row_ids.size, dtype=bool), visited.plausible[row_ids]
+    level: IntArray = np.zeros(row_ids.size, dtype=np.int64)
     while True:
         here = np.flatnonzero(~looked_at & (excess <= level))
-        visited.compute_knn_distance(settings.knn_distance, numbers[here])
-        knn_distance[here] = visited.knn_distance[numbers[here]]
-        copy[here] = settings.copies_last & visited.copy[numbers[here]]
+        visited.compute_knn_distance(settings.knn_distance, row_ids[here])
+        knn_distance[here] = visited.knn_distance[row_ids[here]]
+        copy[here] = settings.copies_last & visited.copy[row_ids[here]]
         looked_at[here] = True
         n_better = person.sum(looked_at & ~copy & plausible)
         if (looked_at | (n_better >= settings.ranking.n_wanted)).all():
@@ -185,17 +185,17 @@ def _knn_distances(
 
 
 def are_copies_ranked_last(
-    settings: SelectionSettings, visited: VisitedRows, numbers: IntArray
+    settings: SelectionSettings, visited: VisitedRows, row_ids: IntArray
 ) -> BoolArray:
     """Which visited rows come last because they copy an accepted training row."""
     if settings.knn_distance is None or not settings.copies_last:
-        return np.zeros(numbers.size, dtype=bool)
-    visited.compute_knn_distance(settings.knn_distance, numbers)
-    return visited.copy[numbers]
+        return np.zeros(row_ids.size, dtype=bool)
+    visited.compute_knn_distance(settings.knn_distance, row_ids)
+    return visited.copy[row_ids]
 
 
 def _diverse_ranks(
-    ranking: Ranking, walk: GreedyWalk, numbers: IntArray, person: Groups
+    ranking: Ranking, walk: GreedyWalk, row_ids: IntArray, person: Groups
 ) -> IntArray:
     """Ranks of answers that differ, 0 if not selected; see :mod:`mcce.postprocess.diversity`.
 
@@ -203,7 +203,7 @@ def _diverse_ranks(
     """
     visited = walk.visited
     block = as_block(
-        visited.candidates, visited.values, visited.cells[numbers], person.number, person.index
+        visited.candidates, visited.values, visited.cells[row_ids], person.number, person.index
     )
     listed = np.zeros(block.shape, dtype=bool)
     listed[person.number, person.index] = True
@@ -212,13 +212,13 @@ def _diverse_ranks(
     draw = np.tile(np.arange(n_rows, dtype=np.int32), (n_people, 1))
     pooled = nonredundant.keep(np.arange(n_people), draw, listed)[person.number, person.index]
     some = Groups(person.number[pooled])
-    rank = np.zeros(numbers.size, dtype=np.int64)
+    rank = np.zeros(row_ids.size, dtype=np.int64)
     rank[pooled] = diverse_ranks(
         block,
         some.of,
         person.index[pooled].astype(np.int32),
         some.index,
-        visited.gower[numbers[pooled]],
+        visited.gower[row_ids[pooled]],
         ranking,
     )
     return rank
@@ -268,7 +268,7 @@ def select_more(
     person: IntArray | None = None,
 ) -> SelectedVisits:
     """The best rows of everybody, those given first; none has a needless change."""
-    return _select(settings, walk, first.numbers, person)
+    return _select(settings, walk, first.row_ids, person)
 
 
 def _select(
@@ -283,35 +283,35 @@ def _select(
     needless = np.empty(0, dtype=np.int64)
     while True:
         selected = _best_rows(settings, walk, may_return, first)
-        parent, child = _undo(walk, selected.numbers[~np.isin(selected.numbers, first)])
+        parent, child = _undo(walk, selected.row_ids[~np.isin(selected.row_ids, first)])
         if parent.size:
             may_return = returnable(settings.ranking, walk, person)
         # Rows that one with fewer of their changes can replace.
         lesser = np.unique(parent[np.isin(child, may_return)])
         needless = np.concatenate([needless, lesser])
         whose, again = visited.person, visited.person[lesser]
-        parts.append(selected.take(~np.isin(whose[selected.numbers], again)))
+        parts.append(selected.take(~np.isin(whose[selected.row_ids], again)))
         if not lesser.size:
             return SelectedVisits.concat(parts)
         theirs = np.isin(whose[may_return], again)
         may_return = may_return[theirs & ~np.isin(may_return, needless)]
 
 
-def _undo(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
+def _undo(walk: GreedyWalk, row_ids: IntArray) -> tuple[IntArray, IntArray]:
     """Pairs of rows and their versions without some changes, where the version is good."""
     visited = walk.visited
-    parent, child = undone(walk, numbers)
+    parent, child = undone(walk, row_ids)
     visited.evaluate(child)
     good: BoolArray = visited.are_good(child) & (child != parent)
     visited.reach(child[good])
     return parent[good], child[good]
 
 
-def undone(walk: GreedyWalk, numbers: IntArray) -> tuple[IntArray, IntArray]:
+def undone(walk: GreedyWalk, row_ids: IntArray) -> tuple[IntArray, IntArray]:
     """Pairs of rows and their versions without some changes, all of them visited rows."""
     visited, feature_sets = walk.visited, walk.settings.feature_sets
-    row, undone = _subsets((visited.cells[numbers, 1:] != OWN) @ feature_sets.T)
-    parent = numbers[row]
+    row, undone = _subsets((visited.cells[row_ids, 1:] != OWN) @ feature_sets.T)
+    parent = row_ids[row]
     codes = np.where(undone @ feature_sets, OWN, visited.cells[parent, 1:]).T
     child = visited.number_rows(visited.person[parent], visited.draw[parent], codes)
     return parent, child

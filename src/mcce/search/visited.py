@@ -45,7 +45,7 @@ from .stage import SearchTask
 
 # Decimals by which scores are compared: further ones may depend on the number of rows in a call.
 DECIMALS = 10
-# If fewer than one in 32 rows is new, sorting their numbers is faster than marking them.
+# If fewer than one in 32 rows is new, sorting their ids is faster than marking them.
 SORTING_RATIO = 32
 # With more mutable features, those that the surrogate splits on most often are moved first.
 MAX_INFLUENTIAL = 32
@@ -118,7 +118,7 @@ class VisitedRows:
         self.factuals, self.positions = candidates.rows, candidates.people
         self.values = GrowingTables(candidates.rows, candidates.tables)
         width = 1 + self.factuals.schema.mutable.size
-        self._numbers = RowTable(width)
+        self._row_ids = RowTable(width)
         # Rows by their actions alone, without consequences.
         self._actions = RowTable(width)
         self._completed: IntArray = np.empty(0, dtype=np.int64)
@@ -134,7 +134,7 @@ class VisitedRows:
         self.n_evaluated = 0
 
     def number_rows(self, person: IntArray, draw: IntArray | Codes, codes: Codes) -> IntArray:
-        """The number of each row, with what follows from its changes; new rows are added."""
+        """The id of each row, with what follows from its changes; new rows are added."""
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
         consequences = self.task.consequences
         if consequences is None:
@@ -150,20 +150,20 @@ class VisitedRows:
         return self._completed[actions]
 
     def _number_cells(self, cells: Codes, draw: IntArray | Codes) -> IntArray:
-        n_known, numbers = len(self.cells), self._numbers.number_rows(cells)
-        new = _new(numbers, n_known)
+        n_known, row_ids = len(self.cells), self._row_ids.number_rows(cells)
+        new = _new(row_ids, n_known)
         self._add(cells[new], draw[new])
-        return numbers
+        return row_ids
 
-    def reach(self, numbers: IntArray) -> None:
+    def reach(self, row_ids: IntArray) -> None:
         """Note that walks have reached rows, in this order."""
-        new = numbers[self.reach_order[numbers] < 0]
+        new = row_ids[self.reach_order[row_ids] < 0]
         new = new[np.sort(np.unique(new, return_index=True)[1])]
         self.reach_order[new] = self.reach_order.max(initial=-1) + 1 + np.arange(new.size)
 
-    def rows(self, numbers: IntArray) -> CandidateRows:
-        """Rows by number."""
-        cells = self.cells[numbers]
+    def rows(self, row_ids: IntArray) -> CandidateRows:
+        """Rows by id."""
+        cells = self.cells[row_ids]
         codes = np.ascontiguousarray(cells[:, 1:].T)
         return CandidateRows(self.factuals, self.positions[cells[:, 0]], codes, self.values.tables)
 
@@ -179,34 +179,34 @@ class VisitedRows:
             self._encodings = CandidateEncodings(self.factuals, self.values.tables)
         return self._encodings
 
-    def evaluate(self, numbers: IntArray) -> None:
+    def evaluate(self, row_ids: IntArray) -> None:
         """Score rows, unless that was done."""
-        new = self._without(self.evaluated, numbers)
+        new = self._without(self.evaluated, row_ids)
         if new.size:
             self.store_scores(new, self._score(new))
 
-    def _score(self, numbers: IntArray) -> ScoredRows:
+    def _score(self, row_ids: IntArray) -> ScoredRows:
         """The predictor's scores of rows, in calls of bounded size."""
         task, parts = self.task, list[ScoredRows]()
-        for start in range(0, numbers.size, ROWS_PER_CALL):
-            rows = self.rows(numbers[start : start + ROWS_PER_CALL])
+        for start in range(0, row_ids.size, ROWS_PER_CALL):
+            rows = self.rows(row_ids[start : start + ROWS_PER_CALL])
             parts.append(score_rows(task.decision, rows, task.row_scores))
-        self.n_evaluated += numbers.size
+        self.n_evaluated += row_ids.size
         score = np.concatenate([part.score for part in parts])
         return ScoredRows(score, np.concatenate([part.valid for part in parts]))
 
-    def store_scores(self, numbers: IntArray, scored: ScoredRows) -> None:
+    def store_scores(self, row_ids: IntArray, scored: ScoredRows) -> None:
         """Keep the predictor's scores of rows."""
-        self.score[numbers], self.valid[numbers] = scored.score, scored.valid
-        self.evaluated[numbers] = True
+        self.score[row_ids], self.valid[row_ids] = scored.score, scored.valid
+        self.evaluated[row_ids] = True
 
-    def desirability(self, numbers: IntArray) -> FloatArray:
+    def desirability(self, row_ids: IntArray) -> FloatArray:
         """How good the scores of rows are, larger being better."""
-        return self.task.decision.desirability(self.score[numbers]).round(DECIMALS)
+        return self.task.decision.desirability(self.score[row_ids]).round(DECIMALS)
 
-    def check_filters(self, numbers: IntArray) -> None:
+    def check_filters(self, row_ids: IntArray) -> None:
         """Check rows against the filters, unless that was done."""
-        new = self._without(self.filters_known, numbers)
+        new = self._without(self.filters_known, row_ids)
         if not new.size:
             return
         rows = self.rows(new)
@@ -215,22 +215,22 @@ class VisitedRows:
             self.allowed[new] &= keep.keeps(rows)
         self.filters_known[new] = True
 
-    def check_plausibility(self, numbers: IntArray) -> None:
+    def check_plausibility(self, row_ids: IntArray) -> None:
         """Check whether rows are plausible, unless that was done."""
-        new = self._without(self.plausibility_known, numbers)
+        new = self._without(self.plausibility_known, row_ids)
         if not new.size:
             return
         keep = self.settings.plausible
         self.plausible[new] = True if keep is None else keep.keeps(self.rows(new))
         self.plausibility_known[new] = True
 
-    def mark_plausible(self, numbers: IntArray) -> None:
+    def mark_plausible(self, row_ids: IntArray) -> None:
         """Mark rows as plausible that passed the same check before."""
-        self.plausibility_known[numbers] = self.plausible[numbers] = True
+        self.plausibility_known[row_ids] = self.plausible[row_ids] = True
 
-    def compute_costs(self, ranking: Ranking, numbers: IntArray) -> None:
+    def compute_costs(self, ranking: Ranking, row_ids: IntArray) -> None:
         """Compute sparsity and distance of rows, unless that was done, always for one ranking."""
-        new = self._without(self.costs_known, numbers)
+        new = self._without(self.costs_known, row_ids)
         if not new.size:
             return
         alone = np.arange(new.size), np.zeros_like(new)
@@ -240,30 +240,30 @@ class VisitedRows:
         self.gower[new], self.distance[new] = costs.gower, costs.distance
         self.costs_known[new] = True
 
-    def compute_knn_distance(self, knn_distance: KnnDistance, numbers: IntArray) -> None:
+    def compute_knn_distance(self, knn_distance: KnnDistance, row_ids: IntArray) -> None:
         """Compute the distance of rows to accepted ones, unless that was done."""
-        new = self._without(~np.isnan(self.knn_distance), numbers)
+        new = self._without(~np.isnan(self.knn_distance), row_ids)
         if new.size:
             # Rows that share cells come together: they are measured faster.
             new = new[np.argsort(self.cells[new, 0], kind="stable")]
             points = self.encodings.points(self.rows(new))
             self.knn_distance[new], self.copy[new] = knn_distance(points)
 
-    def are_good(self, numbers: IntArray) -> BoolArray:
+    def are_good(self, row_ids: IntArray) -> BoolArray:
         """Rows that are valid, allowed and plausible."""
-        good = self.valid[numbers]
-        self.check_filters(numbers[good])
-        good &= self.allowed[numbers]
-        self.check_plausibility(numbers[good])
-        return good & self.plausible[numbers]
+        good = self.valid[row_ids]
+        self.check_filters(row_ids[good])
+        good &= self.allowed[row_ids]
+        self.check_plausibility(row_ids[good])
+        return good & self.plausible[row_ids]
 
     @staticmethod
-    def _without(done: BoolArray, numbers: IntArray) -> IntArray:
-        """Which of the numbers are not done yet, ascending, each once."""
-        if SORTING_RATIO * numbers.size < done.size:
-            return np.unique(numbers[~done[numbers]])
+    def _without(done: BoolArray, row_ids: IntArray) -> IntArray:
+        """Which of the rows are not done yet, by ascending id, each once."""
+        if SORTING_RATIO * row_ids.size < done.size:
+            return np.unique(row_ids[~done[row_ids]])
         wanted = np.zeros_like(done)
-        wanted[numbers] = True
+        wanted[row_ids] = True
         return np.flatnonzero(wanted & ~done)
 
     def _add(self, cells: Codes, draw: IntArray | Codes) -> None:
@@ -275,9 +275,9 @@ class VisitedRows:
             setattr(self, name, append(known, np.full(len(cells), value, known.dtype)))
 
 
-def _new(numbers: IntArray, n_known: int) -> IntArray:
-    """Where numbers beyond the known ones first appear, which they do in ascending order."""
-    largest = np.maximum.accumulate(np.maximum(numbers, n_known - 1))
+def _new(row_ids: IntArray, n_known: int) -> IntArray:
+    """Where ids beyond the known ones first appear, which they do in ascending order."""
+    largest = np.maximum.accumulate(np.maximum(row_ids, n_known - 1))
     return np.flatnonzero(np.diff(largest, prepend=n_known - 1))
 
 
@@ -418,18 +418,18 @@ class PredictedRows(VisitedRows):
             self._take_over(person, codes, scored)
 
     def _take_over(self, person: IntArray, codes: Codes, scored: ScoredRows) -> None:
-        numbers = self.number_rows(person, np.full(person.size, -1), codes)
-        self.evaluate(numbers)
-        self._learn(numbers, scored)
+        row_ids = self.number_rows(person, np.full(person.size, -1), codes)
+        self.evaluate(row_ids)
+        self._learn(row_ids, scored)
 
     @property
     def error(self) -> float:
         """The typical error of the surrogate."""
         return self.run.surrogate.error
 
-    def evaluate(self, numbers: IntArray) -> None:
+    def evaluate(self, row_ids: IntArray) -> None:
         """Predict the scores of rows, unless that was done."""
-        new = self._without(self.evaluated, numbers)
+        new = self._without(self.evaluated, row_ids)
         if not new.size:
             return
         tree_codes = self.encodings.tree_codes(self.rows(new))
@@ -439,9 +439,9 @@ class PredictedRows(VisitedRows):
         self.reach(new)
         self._predict(new)
 
-    def call_predictor(self, numbers: IntArray) -> IntArray:
+    def call_predictor(self, row_ids: IntArray) -> IntArray:
         """Have the predictor score rows, up to each person's limit; returns those it scored."""
-        new = self._without(self.scored, numbers)
+        new = self._without(self.scored, row_ids)
         most, person = self.run.max_evaluations, self.person[new]
         if most is not None:
             new = new[
@@ -473,23 +473,23 @@ class PredictedRows(VisitedRows):
         self._closed = True
         self.valid &= self.scored
 
-    def desirability(self, numbers: IntArray) -> FloatArray:
+    def desirability(self, row_ids: IntArray) -> FloatArray:
         """How good the scores of rows are predicted to be, larger being better."""
-        return self._margins[numbers]
+        return self._margins[row_ids]
 
-    def _learn(self, numbers: IntArray, scored: ScoredRows) -> None:
+    def _learn(self, row_ids: IntArray, scored: ScoredRows) -> None:
         """Keep the predictor's scores, and correct the predictions for other rows."""
-        valid = scored.valid & self._is_stable(numbers)
-        self.store_scores(numbers, replace(scored, valid=valid))
-        self.scored[numbers] = True
+        valid = scored.valid & self._is_stable(row_ids)
+        self.store_scores(row_ids, replace(scored, valid=valid))
+        self.scored[row_ids] = True
         response = self.run.surrogate.response(scored)
-        self._margins[numbers] = self._margin(response)
-        person = self.person[numbers]
+        self._margins[row_ids] = self._margin(response)
+        person = self.person[row_ids]
         # Each person's first scores correct the most.
         taught = (self._n_learned[person] < MAX_LEARNED) & (times_seen_before(person) < MAX_LEARNED)
         np.add.at(self._n_learned, person[taught], 1)
-        error = response - self._response[numbers]
-        new = SurrogateErrors(person[taught], numbers[taught], error[taught])
+        error = response - self._response[row_ids]
+        new = SurrogateErrors(person[taught], row_ids[taught], error[taught])
         self._errors = self._errors.extended(new)
         touched = np.zeros(self.positions.size, dtype=bool)
         touched[person] = True
@@ -497,33 +497,33 @@ class PredictedRows(VisitedRows):
         self._correct(theirs, new)
         self._predict(theirs)
 
-    def _correct(self, numbers: IntArray, errors: SurrogateErrors) -> None:
+    def _correct(self, row_ids: IntArray, errors: SurrogateErrors) -> None:
         """Add errors at people's rows to the corrections of their other rows."""
         order = np.argsort(errors.person, kind="stable")
-        person, theirs = errors.person[order], self.person[numbers]
+        person, theirs = errors.person[order], self.person[row_ids]
         between = np.searchsorted(person, theirs), np.searchsorted(person, theirs, side="right")
-        sums = self._total[numbers], self._weight[numbers]
+        sums = self._total[row_ids], self._weight[row_ids]
         found = weigh_errors(
-            self.cells, numbers, between, errors.row[order], errors.error[order], sums
+            self.cells, row_ids, between, errors.row[order], errors.error[order], sums
         )
-        self._total[numbers], self._weight[numbers] = found
+        self._total[row_ids], self._weight[row_ids] = found
 
-    def _predict(self, numbers: IntArray) -> None:
+    def _predict(self, row_ids: IntArray) -> None:
         """Predict the rows that the predictor has not scored, by the scores so far."""
-        numbers = numbers[~self.scored[numbers]]
-        person = self.person[numbers]
-        correction = self._total[numbers] / (self._weight[numbers] + NO_ERROR)
-        margins = self._margin(self._response[numbers] + correction)
-        self._margins[numbers] = margins
+        row_ids = row_ids[~self.scored[row_ids]]
+        person = self.person[row_ids]
+        correction = self._total[row_ids] / (self._weight[row_ids] + NO_ERROR)
+        margins = self._margin(self._response[row_ids] + correction)
+        self._margins[row_ids] = margins
         slack = OPTIMISM * self.error * (1 - self.n_wrong[person] / OPTIMISTIC_UNTIL)
         trusted = self.n_wrong[person] < MAX_WRONG
-        self.valid[numbers] = (margins >= -slack) & trusted & self._may_score(person)
-        self.valid[numbers] &= self._is_stable(numbers)
+        self.valid[row_ids] = (margins >= -slack) & trusted & self._may_score(person)
+        self.valid[row_ids] &= self._is_stable(row_ids)
 
-    def _is_stable(self, numbers: IntArray) -> BoolArray:
+    def _is_stable(self, row_ids: IntArray) -> BoolArray:
         """Rows that did not fail the final call, by the draws that led to them."""
-        whose = self.positions[self.person[numbers]]
-        return ~self._unstable.has_failed(whose, self.draw[numbers])
+        whose = self.positions[self.person[row_ids]]
+        return ~self._unstable.has_failed(whose, self.draw[row_ids])
 
     def _may_score(self, person: IntArray) -> BoolArray:
         if self._closed:

@@ -127,7 +127,7 @@ class WalkedBlock:
         if self._direct is None or not self.walk.fewest_changes:
             return first
         better = self._improve(self._direct, first, several=False)
-        kept = first.take(~np.isin(self.visited.person[first.numbers], better))
+        kept = first.take(~np.isin(self.visited.person[first.row_ids], better))
         again = self._select(lambda selection: select_first(selection, self.greedy_walk, better))
         return SelectedVisits.concat([kept, again])
 
@@ -163,13 +163,13 @@ class WalkedBlock:
     def _improve(self, direct: DirectSearch, first: SelectedVisits, *, several: bool) -> IntArray:
         """Try directly what may be better than first answers; gives the people with new rows."""
         visited, selection = self.visited, self.walk.selection
-        changed = visited.cells[first.numbers, 1:] != OWN
+        changed = visited.cells[first.row_ids, 1:] != OWN
         if selection.count_actions:
             changed[:, visited.recomputed] = False
         # Anything that is no copy may be better than one.
-        copied = are_copies_ranked_last(selection, visited, first.numbers)
+        copied = are_copies_ranked_last(selection, visited, first.row_ids)
         fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
-        whose = visited.person[first.numbers]
+        whose = visited.person[first.row_ids]
         return direct.improve(whose, fewest, several, self._stop)
 
     def _select(self, select: Callable[[SelectionSettings], SelectedVisits]) -> SelectedVisits:
@@ -203,7 +203,7 @@ class SurrogateBlock(WalkedBlock):
             scored = visited.call_predictor(people[:0] if stopped else self._to_score(rows, people))
             self._reset_optimism(rows)
             again = np.unique(visited.person[scored])
-            parts.append(rows.take(~np.isin(visited.person[rows.numbers], again)))
+            parts.append(rows.take(~np.isin(visited.person[rows.row_ids], again)))
             people = again
             if people.size:
                 self.greedy_walk.reconsider(people)
@@ -213,35 +213,35 @@ class SurrogateBlock(WalkedBlock):
     def _reset_optimism(self, rows: SelectedVisits) -> None:
         """Where all selected rows are valid, predict what falls short by little as valid again."""
         visited = self.visited
-        whose = visited.person[rows.numbers]
-        again = np.setdiff1d(whose, whose[~(visited.scored & visited.valid)[rows.numbers]])
+        whose = visited.person[rows.row_ids]
+        again = np.setdiff1d(whose, whose[~(visited.scored & visited.valid)[rows.row_ids]])
         visited.reset_optimism(again)
 
     def _to_score(self, rows: SelectedVisits, people: IntArray) -> IntArray:
         """The rows to score: what is selected; where that is known, what may be better."""
         visited = self.visited
-        whose = visited.person[rows.numbers]
-        unknown = ~visited.scored[rows.numbers]
+        whose = visited.person[rows.row_ids]
+        unknown = ~visited.scored[rows.row_ids]
         known = rows.take(~np.isin(whose, whose[unknown]))
         left = np.setdiff1d(people, whose)
-        parts = rows.numbers[unknown], self._undone(known.numbers), self._better(known)
+        parts = rows.row_ids[unknown], self._undone(known.row_ids), self._better(known)
         return np.concatenate([*parts, self._tries(left)])
 
-    def _undone(self, numbers: IntArray) -> IntArray:
+    def _undone(self, row_ids: IntArray) -> IntArray:
         """Rows with some of their changes undone."""
-        parent, child = undone(self.greedy_walk, numbers)
+        parent, child = undone(self.greedy_walk, row_ids)
         return self._may_be_good(np.unique(child[child != parent]))
 
-    def _may_be_good(self, numbers: IntArray) -> IntArray:
+    def _may_be_good(self, row_ids: IntArray) -> IntArray:
         """Rows that were not scored and are allowed, plausible and within the bounds."""
         visited, ranking = self.visited, self.walk.selection.ranking
-        numbers = numbers[~visited.scored[numbers]]
+        row_ids = row_ids[~visited.scored[row_ids]]
         if ranking.max_sparsity is not None or ranking.max_distance is not None:
-            numbers = numbers[within_bounds(ranking, visited, numbers)]
-        visited.check_filters(numbers)
-        numbers = numbers[visited.allowed[numbers]]
-        visited.check_plausibility(numbers)
-        return numbers[visited.plausible[numbers]]
+            row_ids = row_ids[within_bounds(ranking, visited, row_ids)]
+        visited.check_filters(row_ids)
+        row_ids = row_ids[visited.allowed[row_ids]]
+        visited.check_plausibility(row_ids)
+        return row_ids[visited.plausible[row_ids]]
 
     def _better(self, known: SelectedVisits) -> IntArray:
         """The most promising rows that would be better than first answers."""
@@ -260,33 +260,33 @@ class SurrogateBlock(WalkedBlock):
         np.add.at(visited.n_better, person[some], 1)
         return some
 
-    def _by_features(self, numbers: IntArray) -> IntArray:
+    def _by_features(self, row_ids: IntArray) -> IntArray:
         """Rows by person, the first that changes each set of features before the second."""
-        changed = self.visited.cells[numbers] != OWN
+        changed = self.visited.cells[row_ids] != OWN
         changed = changed.astype(np.int32)
-        changed[:, 0] = self.visited.person[numbers]
+        changed[:, 0] = self.visited.person[row_ids]
         n_before = times_seen_before(RowTable(changed.shape[1]).number_rows(changed))
-        return numbers[np.lexsort((n_before, self.visited.person[numbers]))]
+        return row_ids[np.lexsort((n_before, self.visited.person[row_ids]))]
 
-    def _first_good(self, numbers: IntArray, most: IntArray) -> IntArray:
+    def _first_good(self, row_ids: IntArray, most: IntArray) -> IntArray:
         """Of rows by person, those that may be good, as long as fewer than ``most`` come before.
 
         Twice as many are looked at each time, until there are enough.
         """
-        person = self.visited.person[numbers]
-        good = np.zeros(numbers.size, dtype=bool)
+        person = self.visited.person[row_ids]
+        good = np.zeros(row_ids.size, dtype=bool)
         n_good: IntArray = np.zeros(self.visited.positions.size, dtype=np.int64)
-        left, size = np.arange(numbers.size), 1
+        left, size = np.arange(row_ids.size), 1
         while left.size:
             n_before = times_seen_before(person[left])
             here = (n_good[person[left]] + n_before < most[left]) | (n_before < size)
             some = left[here]
-            good[some] = np.isin(numbers[some], self._may_be_good(numbers[some]))
+            good[some] = np.isin(row_ids[some], self._may_be_good(row_ids[some]))
             np.add.at(n_good, person[some], good[some])
             left, size = left[~here], 2 * size
             left = left[n_good[person[left]] < most[left]]
         found = np.flatnonzero(good)
-        return numbers[found[times_seen_before(person[found]) < most[found]]]
+        return row_ids[found[times_seen_before(person[found]) < most[found]]]
 
     def _promising(self, first: SelectedVisits) -> tuple[FloatArray, IntArray]:
         """Rows with fewer changes than answers, or as many but closer; how promising, and which."""
@@ -296,32 +296,32 @@ class SurrogateBlock(WalkedBlock):
             changed[:, visited.recomputed] = False
         person, n_changes = visited.person, changed.sum(axis=1)
         fewest = np.zeros(visited.positions.size, dtype=np.int64)
-        fewest[person[first.numbers]] = n_changes[first.numbers]
+        fewest[person[first.row_ids]] = n_changes[first.row_ids]
         closer = self.walk.selection.prefer == "distance"
         # In a small table all rows count: for further answers, and because copies come last.
-        copied = first.numbers[are_copies_ranked_last(self.walk.selection, visited, first.numbers)]
+        copied = first.row_ids[are_copies_ranked_last(self.walk.selection, visited, first.row_ids)]
         any_ = np.isin(np.arange(fewest.size), person[copied]) | self._several
         fewest = np.where(self._all_scored & any_ & (fewest > 0), n_changes.max(initial=0), fewest)
         most = fewest[person] + ((self._all_scored | closer) & (fewest > 0))[person]
         some = visited.evaluated & ~visited.scored & (n_changes < most) & (n_changes > 0)
-        numbers = np.flatnonzero(some)
-        margin = visited.desirability(numbers)
+        row_ids = np.flatnonzero(some)
+        margin = visited.desirability(row_ids)
         if not closer:
-            return margin, numbers
+            return margin, row_ids
         ranking, distance = self.walk.selection.ranking, np.zeros(visited.positions.size)
-        distance[person[first.numbers]] = visited.distance[first.numbers]
-        visited.compute_costs(ranking, numbers)
+        distance[person[first.row_ids]] = visited.distance[first.row_ids]
+        visited.compute_costs(ranking, row_ids)
         # Infinite distances count as the largest finite one.
-        gain = np.minimum(distance[person[numbers]], MAX_FINITE_DISTANCE) - np.minimum(
-            visited.distance[numbers], MAX_FINITE_DISTANCE
+        gain = np.minimum(distance[person[row_ids]], MAX_FINITE_DISTANCE) - np.minimum(
+            visited.distance[row_ids], MAX_FINITE_DISTANCE
         )
         if not is_mean(ranking.distance):
             # As shares of what changing everything costs, roughly.
             gain /= visited.candidates.comparison.n_features
-        gain += (n_changes < fewest[person])[numbers]
+        gain += (n_changes < fewest[person])[row_ids]
         chance = np.clip(0.5 + margin / (2 * REACH * max(visited.error, 1e-9)), 0.0, 1.0)
-        better = (gain > 0) | self._all_scored[person[numbers]]
-        return (gain * chance)[better], numbers[better]
+        better = (gain > 0) | self._all_scored[person[row_ids]]
+        return (gain * chance)[better], row_ids[better]
 
     @property
     def _all_scored(self) -> BoolArray:
@@ -384,19 +384,19 @@ def _score_best_draws(
     """Score the most promising draw of people for whom the predictor scored no row."""
     visited, candidates = block.visited, block.candidates
     untried = np.isin(person, visited.cells[_scored(block), 0], invert=True)
-    row_numbers = np.flatnonzero(untried & (listing.n_allowed > 0))
-    if not row_numbers.size:
+    at = np.flatnonzero(untried & (listing.n_allowed > 0))
+    if not at.size:
         return
-    draw = listing.draw[row_numbers]
-    margin = cache.score[candidates.group[person[row_numbers]][:, None], draw].round(DECIMALS)
-    best = np.lexsort((-margin, ~predicted[row_numbers], ~listed[row_numbers]), axis=-1)[:, 0]
-    draws = draw[np.arange(row_numbers.size), best]
-    codes = candidates.select(person[row_numbers], draws).codes
-    visited.call_predictor(visited.number_rows(person[row_numbers], draws, codes))
+    draw = listing.draw[at]
+    margin = cache.score[candidates.group[person[at]][:, None], draw].round(DECIMALS)
+    best = np.lexsort((-margin, ~predicted[at], ~listed[at]), axis=-1)[:, 0]
+    draws = draw[np.arange(at.size), best]
+    codes = candidates.select(person[at], draws).codes
+    visited.call_predictor(visited.number_rows(person[at], draws, codes))
 
 
 def _scored(block: SurrogateBlock) -> IntArray:
-    """Numbers of the rows that the predictor scored, except the people's own."""
+    """Ids of the rows that the predictor scored, except the people's own."""
     visited = block.visited
     return np.flatnonzero(visited.scored & (visited.cells[:, 1:] != OWN).any(axis=1))
 
@@ -406,25 +406,25 @@ def _exclusions(block: SurrogateBlock, person: int) -> list[Exclusion]:
     visited, ranking = block.visited, block.walk.selection.ranking
     if not visited.run.history.n_valid[block.candidates.people[person]]:
         return []
-    numbers = _scored(block)
-    numbers = numbers[visited.valid[numbers] & (visited.cells[numbers, 0] == person)]
-    rows, settings = visited.rows(numbers), visited.settings
+    row_ids = _scored(block)
+    row_ids = row_ids[visited.valid[row_ids] & (visited.cells[row_ids, 0] == person)]
+    rows, settings = visited.rows(row_ids), visited.settings
     checks: list[RowFilter | IsPlausible] = [*settings.filters]
     if ranking.plausible is not None:
         checks.append(ranking.plausible)
-    failed = [exclusion_of(one) for one in checks if numbers.size and not one.keeps(rows).all()]
-    visited.compute_costs(ranking, numbers)
-    beyond = beyond_bounds(ranking, visited.sparsity[numbers], visited.distance[numbers])
+    failed = [exclusion_of(one) for one in checks if row_ids.size and not one.keeps(rows).all()]
+    visited.compute_costs(ranking, row_ids)
+    beyond = beyond_bounds(ranking, visited.sparsity[row_ids], visited.distance[row_ids])
     return failed + [one for one, excluded in beyond.items() if excluded.any()]
 
 
 def _nearest(block: SurrogateBlock, person: IntArray) -> MeasuredRows:
     """The nearest misses of people, among the rows that the predictor scored."""
-    visited, numbers = block.visited, _scored(block)
-    numbers = numbers[np.isin(visited.cells[numbers, 0], person)]
-    whose = visited.cells[numbers, 0]
-    shortfall = visited.task.decision.shortfall(visited.score[numbers]).round(DECIMALS)
-    order = np.lexsort((visited.reach_order[numbers], shortfall, ~visited.valid[numbers], whose))
-    best = numbers[order[np.unique(whose[order], return_index=True)[1]]]
+    visited, row_ids = block.visited, _scored(block)
+    row_ids = row_ids[np.isin(visited.cells[row_ids, 0], person)]
+    whose = visited.cells[row_ids, 0]
+    shortfall = visited.task.decision.shortfall(visited.score[row_ids]).round(DECIMALS)
+    order = np.lexsort((visited.reach_order[row_ids], shortfall, ~visited.valid[row_ids], whose))
+    best = row_ids[order[np.unique(whose[order], return_index=True)[1]]]
     visited.compute_costs(block.walk.selection.ranking, best)
     return SelectedVisits(best, np.zeros_like(best)).to_measured(block.candidates, visited)
