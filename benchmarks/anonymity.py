@@ -71,7 +71,7 @@ class Widened:
             .astype(object)
             .merge(sizes.rename("size").reset_index(), how="left", on=keys)
         )
-        self.exact = float((answers["size"].fillna(0) < k).mean())
+        self.codes = float((answers["size"].fillna(0) < k).mean())
 
     def _counted(self, predictor: Any) -> Any:
         def count(frame: pd.DataFrame) -> Any:
@@ -85,7 +85,7 @@ class Widened:
         means, n_answers = self.measures.mean(), len(self.measures)
         return {
             "columns": self.n_columns,
-            "exact": self.exact,
+            "exact": self.codes,
             "crowd": means["crowd"],
             "loss": means["loss"],
             "pureness": means["pureness"],

@@ -31,7 +31,7 @@ class AcceptedRows(BaseEstimator):
     capabilities = Capabilities()
 
     def fit(self, rows: Any, decision: np.ndarray, **ignored: Any) -> Self:
-        self.codes_ = rows.exact[rows.schema.mutable][:, decision]
+        self.codes_ = rows.codes[rows.schema.mutable][:, decision]
         return self
 
     def sample(self, request: DrawRequest) -> Draws:

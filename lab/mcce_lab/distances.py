@@ -125,7 +125,7 @@ class IVDM(FeatureDistance):
         self.check(schema)
         self.levels_ = HVDM(alpha=self.alpha, missing=self.missing).fit(schema, rows, decision)
         bins = [
-            _bin_shares(schema.features[at], rows.exact[at], decision, self.n_bins, self.alpha)
+            _bin_shares(schema.features[at], rows.codes[at], decision, self.n_bins, self.alpha)
             for at in schema.mutable[schema.spreads > 0]
         ]
         self.bins_ = np.array(bins).reshape(len(bins), self.n_bins + 2, 2)

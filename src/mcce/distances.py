@@ -368,7 +368,7 @@ class HVDM(FeatureDistance):
         """
         self.check(schema)
         features = [schema.features[position] for position in schema.mutable]
-        columns = list(zip(features, rows.exact[schema.mutable], strict=True))
+        columns = list(zip(features, rows.codes[schema.mutable], strict=True))
         spreads = np.array([4.0 * _deviation(feature, codes) for feature, codes in columns])
         shares = [
             None
@@ -432,7 +432,7 @@ class HVDM(FeatureDistance):
             return super().coordinates(candidates, feature)
         rows, people, values = candidates.rows, candidates.people, candidates.tables[feature]
         position = int(rows.schema.mutable[feature])
-        exact = rows.exact[position, people]
+        exact = rows.codes[position, people]
         own, unseen = table[exact], np.flatnonzero(exact < 0)
         if unseen.size:
             own[unseen[_own_missing(rows, position, people[unseen])]] = np.nan

@@ -147,10 +147,10 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         plausibility=plausibility,
         surrogate=surrogate,
         relations=relations,
-        training_rows=np.unique(rows_as_bytes(rows.exact.T))
+        training_rows=np.unique(rows_as_bytes(rows.codes.T))
         if request.needs.training_rows
         else None,
-        value_counts=tuple(_count(rows.exact[at]) for at in rows.schema.mutable),
+        value_counts=tuple(_count(rows.codes[at]) for at in rows.schema.mutable),
         parameters=request.parameters,
         seconds=clock.seconds,
     )

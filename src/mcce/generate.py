@@ -193,7 +193,7 @@ def _guide(
 ) -> Guide:
     """The people's own codes, and the keep probability in units of 2**-32."""
     rows = factual_limits.rows
-    exact, stays = rows.exact[:, positions].copy(), factual_limits.stays[:, positions].copy()
+    exact, stays = rows.codes[:, positions].copy(), factual_limits.stays[:, positions].copy()
     for at in rows.schema.mutable.tolist():
         feature = features[at]
         if feature is not rows.schema.features[at]:
@@ -228,6 +228,6 @@ def _own_codes(
     """The people's own codes in the tables, -1 where a table lacks the value."""
     mutable = rows.schema.mutable
     if sampled.tables is None:
-        return rows.exact[np.ix_(mutable, positions)]
+        return rows.codes[np.ix_(mutable, positions)]
     features = _features(rows, tables)
     return np.stack([features[at].encode(rows.own(int(at), positions))[0] for at in mutable])

@@ -304,7 +304,7 @@ class Generator(Protocol):
     ...
     ...     def fit(self, rows, decision, *, seed, n_jobs, verbose):
     ...         self.mutable = rows.schema.mutable
-    ...         self.values = [rows.exact[at][decision] for at in self.mutable]
+    ...         self.values = [rows.codes[at][decision] for at in self.mutable]
     ...         return self
     ...
     ...     def sample(self, request):

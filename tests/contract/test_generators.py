@@ -38,7 +38,7 @@ class Marginals:
 
     def fit(self, rows, decision, *, seed, n_jobs, verbose):
         self.mutable = rows.schema.mutable
-        self.values = [rows.exact[at][decision] for at in self.mutable]
+        self.values = [rows.codes[at][decision] for at in self.mutable]
         return self
 
     def sample(self, request):
@@ -99,7 +99,7 @@ class OtherSelf(Marginals):
 class Scribbling(Marginals):
     def fit(self, rows, decision, **settings):
         super().fit(rows, decision, **settings)
-        rows.exact[0, 0] += 1
+        rows.codes[0, 0] += 1
         return self
 
 

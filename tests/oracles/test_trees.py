@@ -269,7 +269,7 @@ def impurity(leaves, rows, position):
         values = rows.numbers(position)
         means = np.bincount(leaves, weights=values) / size
         return float(((values - means[leaves]) ** 2).sum())
-    pairs, counts = np.unique(np.vstack([leaves, rows.exact[position]]), axis=1, return_counts=True)
+    pairs, counts = np.unique(np.vstack([leaves, rows.codes[position]]), axis=1, return_counts=True)
     return float((size - np.bincount(pairs[0], weights=counts**2) / size).sum())
 
 
@@ -286,7 +286,7 @@ def test_leaves_on_german_credit_are_as_pure_as_scikit_learn_s():
         ours = impurity(descend(chain.trees_, tree, codes, chain.n_levels_ > 0), rows, position)
         numeric = rows.schema.features[position].kind == "numeric"
         estimator = DecisionTreeRegressor if numeric else DecisionTreeClassifier
-        response = rows.numbers(position) if numeric else rows.exact[position]
+        response = rows.numbers(position) if numeric else rows.codes[position]
         inputs = codes[sorted([*given, *chain.visit_order_[:tree]])].T
         theirs = [
             impurity(

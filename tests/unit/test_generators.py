@@ -36,7 +36,7 @@ def same_trees(one, other):
 @pytest.fixture(scope="module")
 def german():
     rows = Schema.learn_rows(load_german_credit().features, immutable=["Age", "Sex", "Purpose"])
-    return rows, rows.exact[2] % 3 > 0
+    return rows, rows.codes[2] % 3 > 0
 
 
 # ---------------------------------------------------------------------------------------------

@@ -94,9 +94,9 @@ def test_none_nan_na_and_nat_are_one_missing_value_and_zeros_of_both_signs_one_n
 
     learned = Schema.learn_rows(levels, kinds={"job": "categorical"})
 
-    assert learned.exact.tolist() == [[0, 1, 1, 1, 1]]
-    assert learned.schema.encode(levels).exact.tolist() == [[0, 1, 1, 1, 1]]
-    assert Schema.learn_rows(zeros).exact.tolist() == [[0, 0, 1]]
+    assert learned.codes.tolist() == [[0, 1, 1, 1, 1]]
+    assert learned.schema.encode(levels).codes.tolist() == [[0, 1, 1, 1, 1]]
+    assert Schema.learn_rows(zeros).codes.tolist() == [[0, 0, 1]]
 
 
 def test_the_predictor_sees_one_form_of_equal_cells_and_answers_return_the_person_s_own():

@@ -44,7 +44,7 @@ def learn(values, dtype=None, kind=None) -> Schema:
 def codes(schema: Schema, values, dtype=None) -> tuple[list[int], list[int]]:
     """Codes of cells, and those by which they descend in trees."""
     rows = schema.encode(pd.DataFrame({"column": pd.Series(values, dtype=dtype)}))
-    return rows.exact[0].tolist(), rows.tree_codes[0].tolist()
+    return rows.codes[0].tolist(), rows.tree_codes[0].tolist()
 
 
 # The larger of two values, a missing one and the smaller, by dtype.
@@ -84,7 +84,7 @@ def test_a_code_is_the_rank_of_a_value_and_missing_comes_last():
 
             (feature,) = rows.schema.features
             assert feature.kind == kind, dtype
-            assert rows.exact[0].tolist() == [1, 2, 0], dtype
+            assert rows.codes[0].tolist() == [1, 2, 0], dtype
             assert codes(rows.schema, frame["column"]) == ([1, 2, 0], [1, 2, 0]), dtype
             assert feature.table.dtype == frame["column"].dtype, dtype
 
@@ -163,7 +163,7 @@ def test_the_kind_can_be_declared_by_name():
     schema = Schema.learn(train, kinds={"zip": "categorical", "member": "numeric"})
 
     assert [feature.kind for feature in schema.features] == ["categorical", "numeric", "numeric"]
-    assert schema.encode(train.assign(zip=[1000, 1001])).exact[0].tolist() == [0, -1]
+    assert schema.encode(train.assign(zip=[1000, 1001])).codes[0].tolist() == [0, -1]
     assert learn([np.inf, 1.0], kind="categorical").features[0].n_codes == 2
 
 

@@ -264,9 +264,9 @@ class FACE(Baseline):
 
     def _steps(self, people: EncodedRows, first: Pairs) -> pd.DataFrame:
         """All steps of people who have an answer, by person: ``owner``, ``row``, ``cost``, ..."""
-        exact, owner, row = self.training_.rows.exact, first.owner, first.row
+        exact, owner, row = self.training_.rows.codes, first.owner, first.row
         steps = [pd.DataFrame({"owner": owner, "row": row, "cost": 0.0, "moved": False})]
-        before, total = people.exact[:, owner], first.distance
+        before, total = people.codes[:, owner], first.distance
         while owner.size:
             moved = (exact[:, row] != before).any(axis=0)
             cost = total - self.cost_[row]
@@ -334,7 +334,7 @@ def _symmetric(pairs: Pairs, cost: FloatArray, n_rows: int) -> csr_array:
 def _distinct(rows: EncodedRows) -> tuple[IntArray, IntArray, IntArray]:
     """Positions of rows that differ, the first one equal to each row, and how many equal it."""
     first, copies = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
-    for equal in positions_by_key(rows.exact.T).values():
+    for equal in positions_by_key(rows.codes.T).values():
         first[equal], copies[equal] = equal[0], equal.size
     return np.unique(first), first, copies
 

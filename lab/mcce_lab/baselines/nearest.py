@@ -137,8 +137,8 @@ def alike(
         if among.size and len(people):
             yield np.arange(len(people)), among
         return
-    pools = positions_by_key(rows.exact[fixed][:, among].T)
-    for key, who in positions_by_key(people.exact[fixed].T).items():
+    pools = positions_by_key(rows.codes[fixed][:, among].T)
+    for key, who in positions_by_key(people.codes[fixed].T).items():
         # No training row has the code -1 of a value that training never held.
         if key in pools:
             yield who, among[pools[key]]
@@ -164,8 +164,8 @@ def put_in(
 ) -> pd.DataFrame:
     """People with mutable cells of training rows."""
     mutable = rows.schema.mutable
-    codes = rows.exact[mutable][:, row]
-    keep = codes == people.exact[mutable][:, owner]
+    codes = rows.codes[mutable][:, row]
+    keep = codes == people.codes[mutable][:, owner]
     if copied is not None:
         keep |= ~copied.T
     return people.compose(owner, np.where(keep, np.int32(OWN), codes), people.tables)

@@ -172,7 +172,7 @@ class Reconstruction:
         parts = []
         for at, feature in enumerate(rows.schema.features):
             if feature.kind == "categorical":
-                parts.append(rows.exact[at][:, None] == np.arange(feature.n_codes))
+                parts.append(rows.codes[at][:, None] == np.arange(feature.n_codes))
                 continue
             scaled = (rows.all_numbers[at] - self.mean[at]) / self.deviation[at]
             parts.append(np.where(np.isnan(scaled), 0.0, scaled)[:, None])
@@ -339,7 +339,7 @@ class NICE(Baseline):
             declined.rows,
             self.training_.rows.schema.mutable,
         )
-        left = (rows.exact[mutable][:, pairs.row] != people.exact[mutable][:, pairs.owner]).T
+        left = (rows.codes[mutable][:, pairs.row] != people.codes[mutable][:, pairs.owner]).T
         copied, valid = np.zeros_like(left), np.zeros(len(pairs), dtype=bool)
         own = declined.scored.score[pairs.owner]
         now = progress(declined.decision, own, own)

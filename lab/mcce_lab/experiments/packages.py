@@ -338,7 +338,7 @@ def _is_complete(rows: EncodedRows) -> BoolArray:
 
 def _as_numbers(rows: EncodedRows) -> FloatArray:
     """Numbers as they are and levels as their codes, shape (n_rows, n_features)."""
-    pairs = zip(rows.schema.features, rows.all_numbers, rows.exact, strict=True)
+    pairs = zip(rows.schema.features, rows.all_numbers, rows.codes, strict=True)
     columns = [n if feature.kind == "numeric" else codes for feature, n, codes in pairs]
     return np.stack(columns, axis=1).astype(np.float64)
 

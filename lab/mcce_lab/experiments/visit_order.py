@@ -173,8 +173,8 @@ def log_likelihood(
     marginal = np.zeros(len(rows))
     for position in training.schema.mutable:
         n_codes = training.schema.features[position].n_codes
-        counts = np.bincount(training.exact[position], minlength=n_codes)
-        exact = rows.exact[position]
+        counts = np.bincount(training.codes[position], minlength=n_codes)
+        exact = rows.codes[position]
         share = np.where(exact >= 0, counts[exact], 0.5) / (len(training) + 0.5)
         marginal += np.log(share)
     return np.logaddexp(np.log(1 - OTHERWISE) + likely, np.log(OTHERWISE) + marginal)

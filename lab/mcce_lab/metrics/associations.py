@@ -137,7 +137,7 @@ def _columns(rows: EncodedRows, method: Method) -> list[Column]:
         elif method == "association":
             columns.append(rows.tree_codes[position].astype(np.int64))
         elif len(feature.known) <= 2:
-            exact = rows.exact[position]
+            exact = rows.codes[position]
             columns.append(np.where(exact == 1, 1.0, np.where(exact == 0, 0.0, np.nan)))
         else:
             raise ParameterError(

@@ -194,7 +194,7 @@ def _codes(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
     columns = []
     for position in range(len(evaluator.schema.features)):
         own = scaled(rows, position)
-        columns.append(rows.exact[position].astype(np.float64) if own is None else own)
+        columns.append(rows.codes[position].astype(np.float64) if own is None else own)
     return np.column_stack(columns)
 
 

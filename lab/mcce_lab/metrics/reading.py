@@ -58,7 +58,7 @@ def matrix(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
     for position, feature in enumerate(evaluator.schema.features):
         own, trained = scaled(rows, position), scaled(evaluator.rows, position)
         if own is None or trained is None:
-            exact = rows.exact[position]
+            exact = rows.codes[position]
             codes = np.where(exact < 0, feature.n_codes, exact)
             parts.append((codes[:, None] == np.arange(feature.n_codes + 1)) / np.sqrt(2.0))
             continue

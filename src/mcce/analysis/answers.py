@@ -194,8 +194,8 @@ def numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
 
 def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:
     """Cells that are not the person's own, shape (n_features, n_rows)."""
-    changed = factuals.exact != rows.exact
-    unseen = (factuals.exact < 0) & (rows.exact < 0)
+    changed = factuals.codes != rows.codes
+    unseen = (factuals.codes < 0) & (rows.codes < 0)
     for position in np.flatnonzero(unseen.any(axis=1)).tolist():
         at = np.flatnonzero(unseen[position])
         before, after = (side.frame.iloc[:, position].iloc[at] for side in (factuals, rows))

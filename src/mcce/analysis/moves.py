@@ -56,7 +56,7 @@ class Moves:
                 continue
             below, missing = _count_below(answers, position, feature)
             movable[place] &= ~missing
-            seen = answers.rows.exact[position] >= 0
+            seen = answers.rows.codes[position] >= 0
             start[:, place] = below, below - ~seen
             farthest[:, place] = below, len(feature.known) - 1 - start[1, place]
         return cls(answers, movable, start, np.where(movable, farthest, 0))
@@ -68,7 +68,7 @@ class Moves:
         for place in np.flatnonzero(steps.any(axis=1)).tolist():
             step = steps[place]
             trained = np.where(step < 0, *self.start[:, place, answer]) + step
-            own = answers.factuals.exact[schema.mutable[place], answers.owner[answer]]
+            own = answers.factuals.codes[schema.mutable[place], answers.owner[answer]]
             new = np.where(trained == own, OWN, len(answers) + trained)
             codes[place] = np.where(step == 0, codes[place], new)
         return codes
@@ -82,7 +82,7 @@ def _count_below(
     numbers = as_comparable(cells, feature.table.dtype)
     missing = numbers != numbers
     known = as_comparable(feature.known, feature.table.dtype)
-    exact = answers.rows.exact[position].astype(np.int64)
+    exact = answers.rows.codes[position].astype(np.int64)
     below = np.searchsorted(known, np.where(missing, 0, numbers))
     return np.where(exact >= 0, exact, below), missing.astype(bool)
 

@@ -113,10 +113,10 @@ def _find_levels(
             levels = levels[np.argsort(-counts[place][levels], kind="stable")]
         levels, at = levels[:MAX_TRIED_LEVELS], np.flatnonzero(answers.acted[place] & trials.valid)
         pairs = np.stack(np.broadcast_arrays(place, at[:, None], levels)).reshape(3, -1)
-        listed.append(pairs[:, pairs[2] != answers.rows.exact[position, pairs[1]]])
+        listed.append(pairs[:, pairs[2] != answers.rows.codes[position, pairs[1]]])
     place, answer, level = np.concatenate(listed, axis=1)
     codes = answers.codes[:, answer]
-    own = answers.factuals.exact[schema.mutable[place], answers.owner[answer]]
+    own = answers.factuals.codes[schema.mutable[place], answers.owner[answer]]
     codes[place, np.arange(place.size)] = np.where(level == own, OWN, len(answers) + level)
     kept = np.flatnonzero(trials.try_variants(answer, codes, score=False)[0])
     kept = kept[times_seen_before((place * len(answers) + answer)[kept]) < ROWS_PER_FEATURE - 1]
@@ -230,7 +230,7 @@ def _count_training(
     if fitted.value_counts is None:
         return pd.Series([pd.NA] * at.size, dtype="Int64")
     counts, moves = fitted.value_counts[place], ranges.moves
-    exact = moves.answers.rows.exact[fitted.schema.mutable[place], at]
+    exact = moves.answers.rows.codes[fitted.schema.mutable[place], at]
     total = np.where(exact >= 0, counts[exact], 0)
     of = ranges.levels.place == place
     others = np.zeros(ranges.valid.size, dtype=np.int64)

@@ -94,7 +94,7 @@ def _moves(settings: RobustnessSettings, answers: EncodedAnswers) -> tuple[IntAr
     """Perturbations: the number of the counterfactual of each, and their codes."""
     first, count = _neighbours(answers, settings.scale)
     mutable = answers.rows.schema.mutable
-    own = answers.rows.exact[mutable]
+    own = answers.rows.codes[mutable]
     n_all, strides = np.ones(len(answers), dtype=np.int64), np.ones_like(count)
     for place, options in enumerate(np.maximum(count, 1)):
         strides[place] = n_all
@@ -126,7 +126,7 @@ def _neighbours(answers: EncodedAnswers, scale: float) -> tuple[IntArray, IntArr
     schema = answers.rows.schema
     first, count = np.zeros((2, *answers.changed.shape), dtype=np.int64)
     for place, position in enumerate(schema.mutable):
-        feature, own = schema.features[position], answers.rows.exact[position]
+        feature, own = schema.features[position], answers.rows.codes[position]
         values = answers.rows.numbers(position)
         if feature.numbers is None or values is None or feature.spread == 0:
             continue

@@ -56,7 +56,7 @@ class FactualLimits:
         For a number that training never held, that is the nearest training value; for such a
         level, or a missing value where training had none, nothing in particular.
         """
-        rows, codes = self.rows, self.rows.exact.copy()
+        rows, codes = self.rows, self.rows.codes.copy()
         if self._keep_unseen:
             for position in rows.schema.mutable:
                 unseen = np.flatnonzero(codes[position] < 0)

@@ -26,7 +26,7 @@ CELLS_PER_BLOCK = 2**19
 
 def shared_codes(parts: Sequence[EncodedRows]) -> list[Codes]:
     """Codes of each part that are equal where cells are; those of training where it has them."""
-    codes = [part.exact.copy() for part in parts]
+    codes = [part.codes.copy() for part in parts]
     for at in range(len(parts[0].schema.features)):
         unseen = [np.flatnonzero(own[at] < 0) for own in codes]
         if not any(places.size for places in unseen):

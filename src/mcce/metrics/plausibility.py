@@ -160,7 +160,7 @@ def outlier_factor(
 def distinct(evaluator: Evaluator, among: Among) -> IntArray:
     """Positions of training rows, of equal ones the first."""
     places = evaluator.among(among)
-    cells = rows_as_bytes(evaluator.rows.exact[:, places].T)
+    cells = rows_as_bytes(evaluator.rows.codes[:, places].T)
     return places[np.sort(np.unique(cells, return_index=True)[1])]
 
 
@@ -213,7 +213,7 @@ def matrix(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
     for position, feature in enumerate(evaluator.schema.features):
         own, trained = scaled(rows, position), scaled(evaluator.rows, position)
         if own is None or trained is None:
-            exact = rows.exact[position]
+            exact = rows.codes[position]
             codes = np.where(exact < 0, feature.n_codes, exact)
             parts.append((codes[:, None] == np.arange(feature.n_codes + 1)) / np.sqrt(2.0))
             continue
@@ -275,7 +275,7 @@ def contradictory_pairs(
     categories = _categories(evaluator)
     counts = np.zeros(len(encoded), dtype=np.int64)
     for features in combinations(categories, 2):
-        kept = [_frequent(evaluator.rows.exact[at], least_expected) for at in features]
+        kept = [_frequent(evaluator.rows.codes[at], least_expected) for at in features]
         trained = _places_of(evaluator.rows, features, kept)
         seen = np.zeros((kept[0].size + 1, kept[1].size + 1), dtype=np.int64)
         np.add.at(seen, trained, 1)
@@ -305,7 +305,7 @@ def _places_of(
     rows: EncodedRows, features: tuple[int, ...], kept: list[IntArray]
 ) -> tuple[IntArray, ...]:
     """Place of each row's level among the kept ones, feature by feature."""
-    return tuple(_places(rows.exact[at], levels) for at, levels in zip(features, kept, strict=True))
+    return tuple(_places(rows.codes[at], levels) for at, levels in zip(features, kept, strict=True))
 
 
 def _places(codes: Codes, kept: IntArray) -> IntArray:

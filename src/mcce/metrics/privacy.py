@@ -51,7 +51,7 @@ def copies(rows: ResultLike, training: FrameLike | Evaluator) -> pd.Series[float
 def are_copies(rows: EncodedRows, evaluator: Evaluator) -> BoolArray:
     """Whether each row equals a training row."""
     # A value that is not in training has a code that no training row has.
-    return np.isin(rows_as_bytes(rows.exact.T), rows_as_bytes(evaluator.rows.exact.T))
+    return np.isin(rows_as_bytes(rows.codes.T), rows_as_bytes(evaluator.rows.codes.T))
 
 
 def value_copies(
@@ -98,15 +98,15 @@ def value_copies(
         )
     if factuals is None:
         encoded = read_rows(rows, evaluator)[1]
-        counted = np.ones_like(encoded.exact, dtype=bool)
+        counted = np.ones_like(encoded.codes, dtype=bool)
     else:
         pairs = pair(factuals, rows, evaluator)
         encoded, counted = pairs.after, changed(pairs)
     n_counted = n_single = 0
     for position in numeric:
         kept = counted[position] & ~is_missing(encoded.frame.iloc[:, position])
-        codes = encoded.exact[position, kept]
-        n_rows = np.bincount(evaluator.rows.exact[position])
+        codes = encoded.codes[position, kept]
+        n_rows = np.bincount(evaluator.rows.codes[position])
         n_counted += codes.size
         n_single += int((n_rows[codes[codes >= 0]] == 1).sum())
     return n_single / n_counted if n_counted else np.nan

@@ -214,7 +214,7 @@ def _score(rows: EncodedRows, decision: BoolArray) -> Scored:
     """The columns, and after them the decision, as scores for the tests."""
     features = rows.schema.features
     by_score = np.array([feature.ordered for feature in features] + [True])
-    codes = with_decision(rows.exact, decision)
+    codes = with_decision(rows.codes, decision)
     scores = np.zeros(codes.shape)
     for position in np.flatnonzero(by_score):
         numbers = rows.numbers(int(position)) if position < len(features) else None

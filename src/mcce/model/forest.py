@@ -167,7 +167,7 @@ class ForestChain(LeafChain, BaseEstimator):
         if not self.bootstrap:
             return [None] * self.n_trees
         # Drawn by rank in this order, rows do not depend on the one in which they came.
-        in_order = sort_rows(with_decision(rows.exact, decision))
+        in_order = sort_rows(with_decision(rows.codes, decision))
         return [_draw_rows(in_order, tree_key(seed, OF_ROWS, tree)) for tree in range(self.n_trees)]
 
     def _growth(self, task: GrowTask, of_levels: bool) -> Growth:

@@ -63,7 +63,7 @@ def _numbers_rows(rows: EncodedRows, position: int, feature: Feature) -> bool:
         return False
     if feature.n_codes < DISTINCT * len(rows):
         return False
-    numbers, steps = feature.numbers, np.diff(rows.exact[position])
+    numbers, steps = feature.numbers, np.diff(rows.codes[position])
     if numbers is None:
         return False
     dense = float(numbers[-1] - numbers[0]) < SPAN * len(rows)

@@ -162,7 +162,7 @@ class LeafChain:
         codes = with_decision(rows.tree_codes, np.full(len(rows), decision))
         total = np.zeros(len(rows))
         for step, position in enumerate(self.visit_order_):
-            likely = self._likelihood(step, codes, rows.exact[position])
+            likely = self._likelihood(step, codes, rows.codes[position])
             with np.errstate(divide="ignore"):
                 total += np.log(likely)
         return total

@@ -51,7 +51,7 @@ class PlausibilityModel:
         self, rows: EncodedRows, accepted: BoolArray, order: IntArray, n_jobs: int | None = 1
     ) -> PlausibilityModel:
         """Learn from the training rows."""
-        alike = sort_rows(rows.exact)
+        alike = sort_rows(rows.codes)
         yes, no = alike[accepted[alike]], alike[~accepted[alike]]
         rng = np.random.default_rng(0)
         mixed = yes[rng.permutation(yes.size)]
@@ -87,7 +87,7 @@ class PlausibilityModel:
     def _describe(self, rows: EncodedRows) -> PlausibilityModel:
         """Learn what depends on the accepted rows alone."""
         self.knn_distance_: KnnDistance = KnnDistance().fit(rows)
-        self.codes_: Codes = rows.exact
+        self.codes_: Codes = rows.codes
         self.reference_groups_: np.ndarray = np.unique(_immutables(rows, np.arange(len(rows))))
         self.rare_: dict[int, BoolArray] = _rare_levels(rows)
         return self
@@ -136,7 +136,7 @@ class KnnDistance:
         """Index the accepted rows, and measure how far apart they are themselves."""
         points = rows.points
         self.neighbours_: Neighbours = build_neighbours(points, rows.schema.is_level)
-        order = sort_rows(rows.exact)
+        order = sort_rows(rows.codes)
         some = order[np.random.default_rng(0).permutation(order.size)]
         some = some[: N_TYPICAL_WIDE if is_wide(rows.schema) else N_TYPICAL]
         # The nearest of all is the row itself.
@@ -240,7 +240,7 @@ def _rare_levels(rows: EncodedRows) -> dict[int, BoolArray]:
     rare = {}
     for position in level_positions(rows.schema).tolist():
         counts = np.bincount(
-            rows.exact[position], minlength=rows.schema.features[position].n_codes + 1
+            rows.codes[position], minlength=rows.schema.features[position].n_codes + 1
         )
         rare[position] = counts < RARE_LEVEL_SHARE * len(rows)
     return rare
@@ -248,7 +248,7 @@ def _rare_levels(rows: EncodedRows) -> dict[int, BoolArray]:
 
 def _immutables(rows: EncodedRows, people: IntArray) -> np.ndarray:
     """The immutable values of some rows as one opaque value each, alike if there are none."""
-    immutable = rows.exact[rows.schema.immutable][:, people]
+    immutable = rows.codes[rows.schema.immutable][:, people]
     if not len(immutable):
         return np.zeros(people.size, dtype="V1")
     return rows_as_bytes(immutable.T)

@@ -72,7 +72,7 @@ class ExcludeTrainingRows:
         _, first = np.unique(candidates.group, return_index=True)
         codes = np.empty((len(schema.features), first.size, n_draws), dtype=np.int32)
         codes[schema.mutable] = candidates.training_codes()
-        own = candidates.rows.exact[:, candidates.people[first]]
+        own = candidates.rows.codes[:, candidates.people[first]]
         codes[schema.immutable] = own[schema.immutable][:, :, None]
         copies = self._copies(codes.reshape(len(codes), -1))
         return ~copies.reshape(first.size, n_draws)[candidates.group] | _keeps_unseen(candidates)
@@ -80,7 +80,7 @@ class ExcludeTrainingRows:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that differ from every training row somewhere."""
         mutable = selected.rows.schema.mutable
-        codes = selected.rows.exact[:, selected.owner]
+        codes = selected.rows.codes[:, selected.owner]
         drawn = selected.training_codes()
         codes[mutable] = np.where(selected.codes == OWN, codes[mutable], drawn)
         return ~self._copies(codes)

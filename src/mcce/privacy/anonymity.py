@@ -145,7 +145,7 @@ def _check_known(schema: Schema, rows: EncodedRows, names: Sequence[Hashable]) -
     """Raise if people have values that the explainer does not know."""
     known = [name for position, name in enumerate(schema.names) if position in schema.mutable]
     for name in dict.fromkeys([*names, *known]):
-        n_unknown = int((rows.exact[schema.names.index(name)] < 0).sum())
+        n_unknown = int((rows.codes[schema.names.index(name)] < 0).sum())
         if n_unknown:
             raise SchemaError(
                 f"training has {n_unknown} of {len(rows)} rows with a value of {name!r} that the "
@@ -263,8 +263,8 @@ def _count_alike(
     fixed = [names.index(name) for name in excluded]
     counts = []
     for one in widened:
-        alike = (training.exact[fixed] == rows.exact[fixed][:, [one.answer]]).all(axis=0)
+        alike = (training.codes[fixed] == rows.codes[fixed][:, [one.answer]]).all(axis=0)
         for at, cell, feature in zip(widener.positions, one.cells, widener.features, strict=True):
-            alike &= cell.inside(feature.n_codes)[training.exact[at]]
+            alike &= cell.inside(feature.n_codes)[training.codes[at]]
         counts.append(int(alike.sum()))
     return np.array(counts, dtype=np.int64)

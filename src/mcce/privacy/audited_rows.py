@@ -73,7 +73,7 @@ def read_audited_rows(
         "nonmembers": _sample(real["holdout"], n_each, rng),
         "reference": real["reference"],
     }
-    counted = np.ones(rows["released"].exact.shape, dtype=bool)
+    counted = np.ones(rows["released"].codes.shape, dtype=bool)
     if factuals is not None:
         pairs = pair(factuals, released, evaluator)
         counted = changed_cells(pairs.before, pairs.after)

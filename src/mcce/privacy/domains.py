@@ -418,11 +418,11 @@ def bin_rows(rows: EncodedRows, domains: Mapping[Any, Domain]) -> Codes:
 
     A level or a missing cell that is not declared has none, -1.
     """
-    bins = np.empty(rows.exact.shape, dtype=np.int32)
+    bins = np.empty(rows.codes.shape, dtype=np.int32)
     for position, feature in enumerate(rows.schema.features):
         numbers = rows.numbers(position)
         if numbers is None:
-            bins[position] = rows.exact[position]
+            bins[position] = rows.codes[position]
         else:
             bins[position] = domains[feature.name].bin_numbers(numbers)
     return bins

@@ -83,12 +83,12 @@ class Widener:
         self.features = [schema.features[position] for position in self.positions]
         self.widenings = [Widening(feature) for feature in self.features]
         n_codes = [feature.n_codes for feature in self.features]
-        self.crowd = Crowd.of(request.training.exact[self.positions], n_codes)
+        self.crowd = Crowd.of(request.training.codes[self.positions], n_codes)
 
     def run(self) -> list[WidenedAnswer]:
         """The answers, each with a crowd that is large enough."""
         rows, everybody = self.answers.rows, []
-        columns = [own_values(rows.frame.iloc[:, at], rows.exact[at]) for at in self.positions]
+        columns = [own_values(rows.frame.iloc[:, at], rows.codes[at]) for at in self.positions]
         for answer in range(len(self.answers)):
             own = [column[answer] for column in columns]
             cells = [w.start(value) for w, value in zip(self.widenings, own, strict=True)]
@@ -121,7 +121,7 @@ class Widener:
                 cell = self.widenings[at].start(one.own[at])
             elif not self.features[at].ordered:
                 owner = self.answers.owner[one.answer]
-                mine = self.answers.factuals.exact[self.positions[at], owner]
+                mine = self.answers.factuals.codes[self.positions[at], owner]
                 others = tuple(code for code in cell.codes.tolist() if code != mine)
                 cell = replace(cell, run=NO_RUN, levels=others)
             shown.append(cell)
@@ -354,8 +354,8 @@ class PurenessMeter:
         for place, cell in zip(self._places, cells, strict=True):
             if place in self._drawn:
                 position, codes = answers.rows.schema.mutable[place], cell.codes
-                exact, own = answers.rows.exact[position, answer], answers.codes[place, answer]
-                mine = answers.factuals.exact[position, answers.owner[answer]]
+                exact, own = answers.rows.codes[position, answer], answers.codes[place, answer]
+                mine = answers.factuals.codes[position, answers.owner[answer]]
                 others = np.where(codes == mine, OWN, len(answers) + codes)
                 some = np.where(codes == exact, own, others).astype(np.int32)
                 listed.append(some if exact >= 0 else np.append(some, own))

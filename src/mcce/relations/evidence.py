@@ -46,12 +46,12 @@ class TrainingColumns:
     @classmethod
     def of(cls, rows: EncodedRows) -> TrainingColumns:
         """The columns of encoded training rows."""
-        hashes = _hashes(rows.exact)
+        hashes = _hashes(rows.codes)
         order = np.argsort(hashes)
         ascending = hashes[order]
         starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
         first, weights = np.minimum.reduceat(order, starts), np.diff(starts, append=order.size)
-        return cls(rows.schema, rows.exact[:, first], weights)
+        return cls(rows.schema, rows.codes[:, first], weights)
 
     @property
     def n_rows(self) -> int:

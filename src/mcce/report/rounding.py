@@ -239,7 +239,7 @@ def _levels(found: FoundRanges) -> dict[tuple[int, int], list[Any]]:
     levels, answers = found.levels, found.moves.answers
     alone = answers.acted.sum(axis=0) == 1
     position = answers.rows.schema.mutable[levels.place]
-    own = answers.factuals.exact[position, answers.owner[levels.answer]]
+    own = answers.factuals.codes[position, answers.owner[levels.answer]]
     listed: dict[tuple[int, int], list[Any]] = {}
     for at in np.flatnonzero(alone[levels.answer] & (levels.level != own)).tolist():
         place, answer = int(levels.place[at]), int(levels.answer[at])

@@ -358,7 +358,7 @@ class TableFollower:
 
     def __init__(self, column: ComputedColumn, rule: Dependency, rows: EncodedRows) -> None:
         self.column, self._rule, self._rows = column, rule, rows
-        self._own = rows.exact[rows.schema.mutable[column.place]]
+        self._own = rows.codes[rows.schema.mutable[column.place]]
         found = match_values(column.feature.table, rule.results)
         # The last entry stands for a determinant that training never held.
         self._codes = np.full(len(rule.results) + 1, -1, dtype=np.int32)

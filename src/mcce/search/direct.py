@@ -220,7 +220,7 @@ class DirectSearch:
         # Without limits, the choice depends on the own value alone.
         unlimited: dict[tuple[int, int], Choice] = {}
         values = []
-        for at, own_codes in enumerate(rows.exact[mutable][:, positions].T.tolist()):
+        for at, own_codes in enumerate(rows.codes[mutable][:, positions].T.tolist()):
             theirs = []
             for feature, position, frequent, own in zip(
                 self._features, mutable.tolist(), self.settings.frequent, own_codes, strict=True

@@ -126,7 +126,7 @@ class ExactStage:
         sizes = np.array([part.shape[1] for part in parts])
         owner = np.repeat([proof.person for proof in proofs], sizes)
         codes = np.concatenate(parts, axis=1)
-        codes = np.where(codes == factuals.exact[factuals.schema.mutable][:, owner], OWN, codes)
+        codes = np.where(codes == factuals.codes[factuals.schema.mutable][:, owner], OWN, codes)
         rows = CandidateRows(factuals, owner, codes, factuals.tables)
         unstable = [proof.is_unstable(n) for proof, n in zip(proofs, sizes, strict=True)]
         allowed = ~np.concatenate(unstable)
@@ -313,7 +313,7 @@ def _person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> 
         costs.append(weight * gower_gap(numbers, own, feature.spread, changed))
     return Person(
         given=rows.tree_codes[:, person],
-        own=rows.exact[:, person],
+        own=rows.codes[:, person],
         stays=factual_limits.stays[:, person],
         limits=factual_limits.limits(one, features),
         costs=np.concatenate(costs),

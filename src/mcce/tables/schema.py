@@ -192,7 +192,7 @@ class Schema:
         Examples
         --------
         >>> schema = Schema.learn(pd.DataFrame({"age": [36, 52, 70]}))
-        >>> schema.encode(pd.DataFrame({"age": [70, 36, 40]})).exact
+        >>> schema.encode(pd.DataFrame({"age": [70, 36, 40]})).codes
         array([[ 2,  0, -1]], dtype=int32)
         """
         named = isinstance(self.adapter, ArrayAdapter) and self.adapter.named
@@ -206,10 +206,10 @@ class Schema:
             align_dtype(series, feature.table, feature.kind)
             for series, feature in zip(own, self.features, strict=True)
         ]
-        exact = np.empty((len(self.features), len(given)), dtype=np.int32)
-        tree_codes = np.empty_like(exact)
+        codes = np.empty((len(self.features), len(given)), dtype=np.int32)
+        tree_codes = np.empty_like(codes)
         for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
-            exact[position], tree_codes[position] = feature.encode(series)
+            codes[position], tree_codes[position] = feature.encode(series)
         chosen = [
             choose_columns(
                 series, cell, feature.table, immutable=feature.immutable, converted=converted
@@ -217,7 +217,7 @@ class Schema:
             for series, cell, feature in zip(own, cells, self.features, strict=True)
         ]
         seen, kept = (list(column) for column in zip(*chosen, strict=True))
-        seen = list(map(columns.canonical, seen, [f.table for f in self.features], exact))
+        seen = list(map(columns.canonical, seen, [f.table for f in self.features], codes))
         if any(ours is not theirs for ours, theirs in zip(seen, by_name.values(), strict=True)):
             position_of = {name: at for at, name in enumerate(by_name)}
             names = given.columns.take([position_of[name] for name in self.names])
@@ -225,9 +225,9 @@ class Schema:
         same = all(ours is theirs for ours, theirs in zip(seen, kept, strict=True))
         returned = frame if same else columns.assemble(kept, frame.columns)
         # One array serves as both if every value is in the training data.
-        tree_codes = exact if (exact >= 0).all() else tree_codes
+        tree_codes = codes if (codes >= 0).all() else tree_codes
         labels = given.index, given.columns
-        return EncodedRows(self, frame, *labels, exact, tree_codes, adapter, returned)
+        return EncodedRows(self, frame, *labels, codes, tree_codes, adapter, returned)
 
     def _check_names(self, frame: pd.DataFrame, adapter: FrameAdapter) -> None:
         """Raise unless the columns are those of the training data, in any order."""
@@ -260,7 +260,7 @@ class EncodedRows:
         The rows, in the columns and dtypes of training.
     labels, given_columns
         Labels and columns as they were given.
-    exact : (n_features, n_rows)
+    codes : (n_features, n_rows)
         Codes of the cells; -1 for a value that is not in the training data.
     tree_codes : (n_features, n_rows)
         The same for models: of an unseen number the code of the nearest, of an unseen level one
@@ -272,7 +272,7 @@ class EncodedRows:
     --------
     >>> schema = Schema.learn(pd.DataFrame({"age": [36, 52, 70]}))
     >>> rows = schema.encode(pd.DataFrame({"age": [70, 40]}))
-    >>> rows.exact, rows.tree_codes
+    >>> rows.codes, rows.tree_codes
     (array([[ 2, -1]], dtype=int32), array([[2, 0]], dtype=int32))
     """
 
@@ -280,7 +280,7 @@ class EncodedRows:
     frame: pd.DataFrame = field(repr=False)
     labels: pd.Index[Any] = field(repr=False)
     given_columns: pd.Index[Any] = field(repr=False)
-    exact: Codes = field(repr=False)
+    codes: Codes = field(repr=False)
     tree_codes: Codes = field(repr=False)
     adapter: FrameAdapter = field(repr=False)
     returned: pd.DataFrame = field(repr=False)
@@ -299,14 +299,14 @@ class EncodedRows:
     def take(self, index: IntArray) -> EncodedRows:
         """The rows at some positions."""
         frame, same = self.frame.take(index).reset_index(drop=True), self.returned is self.frame
-        exact = self.exact[:, index]
+        codes = self.codes[:, index]
         return replace(
             self,
             frame=frame,
             returned=frame if same else self.returned.take(index).reset_index(drop=True),
             labels=self.labels.take(index),
-            exact=exact,
-            tree_codes=exact if self.tree_codes is self.exact else self.tree_codes[:, index],
+            codes=codes,
+            tree_codes=codes if self.tree_codes is self.codes else self.tree_codes[:, index],
         )
 
     def groups(self, positions: Iterable[int]) -> IntArray:
@@ -347,13 +347,13 @@ class EncodedRows:
         """The rows as points in the space of all features, shape (n_rows, n_features)."""
         points = np.empty((len(self), len(self.schema.features)))
         for at, feature in enumerate(self.schema.features):
-            points[:, at] = feature.coordinates(self.exact[at], self.numbers(at))
+            points[:, at] = feature.coordinates(self.codes[at], self.numbers(at))
         return points
 
     @cached_property
     def unseen(self) -> BoolArray:
         """Whether a cell's value is not in the training data, shape (n_features, n_rows)."""
-        return self.exact < 0
+        return self.codes < 0
 
     @cached_property
     def tables(self) -> list[pd.Series[Any]]:

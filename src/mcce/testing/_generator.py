@@ -131,8 +131,8 @@ class _GeneratorCase(Case):
         demand_itself(self.fitted, self.blank, "generator")
 
     def check_training_rows_stay_as_they_are(self) -> None:
-        codes = self.schema.encode(self.frame).exact
-        same = np.array_equal(codes, self.rows.exact)
+        codes = self.schema.encode(self.frame).codes
+        same = np.array_equal(codes, self.rows.codes)
         demand(same, "Fitting", "training rows that stay as they are", "changed codes")
 
     def check_draws_are_codes_of_the_mutable_features(self) -> None:
@@ -304,8 +304,8 @@ class _GeneratorCase(Case):
         sizes = np.array([0 if feature.immutable else feature.n_codes for feature in features])
         return Person(
             given=self.people.tree_codes[:, 0],
-            own=self.people.exact[:, 0],
-            stays=self.people.exact[:, 0],
+            own=self.people.codes[:, 0],
+            stays=self.people.codes[:, 0],
             limits=None,
             costs=np.ones(int(sizes.sum())),
             offsets=np.cumsum(sizes) - sizes,

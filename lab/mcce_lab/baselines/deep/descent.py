@@ -259,8 +259,8 @@ def _recombined(rows: EncodedRows, space: Space, seed: int) -> EncodedRows:
         if feature.kind == "categorical":
             codes[at] = random.permutation(np.arange(n_rows) % feature.n_codes)
         else:
-            codes[at] = random.choice(rows.exact[at], n_rows)
-            codes[at, :2] = rows.exact[at].min(), rows.exact[at].max()
+            codes[at] = random.choice(rows.codes[at], n_rows)
+            codes[at, :2] = rows.codes[at].min(), rows.codes[at].max()
     return EncodedRows.from_codes(rows.schema, codes)
 
 
