@@ -316,7 +316,7 @@ class HVDM(FeatureDistance):
         of the sum of their squares, or that times the root of the number of decisions, which is
         two.
     alpha
-        Each level counts as if it had so many more training rows, with the shares of all rows. A
+        Each level counts as if it had this many more training rows, with the shares of all rows. A
         level that training never held has these shares; with 0, it has shares of 0.
     missing : {"level", "ignore"}
         Whether a missing cell is 1 away from any other cell, or adds nothing.

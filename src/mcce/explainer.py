@@ -263,7 +263,7 @@ class MCCE(BaseEstimator):
         Returns
         -------
         Counterfactuals
-            Counterfactuals, their measures, and what became of everybody.
+            Counterfactuals, their measures, and what became of each person.
 
         Raises
         ------

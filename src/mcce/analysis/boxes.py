@@ -90,7 +90,7 @@ class _BoxSearch:
         self._held, self._cuts = np.zeros((2, 0), dtype=bool)
 
     def shorten(self, test: Test, n_rows: IntArray) -> None:
-        """Shorten sides until corners hold, as far as rows suffice; to nothing if they never do."""
+        """Shorten sides until corners hold or rows run out; to nothing if they never hold."""
         box, upper = self._corners(2 * n_rows // 3)
         n_corners = np.bincount(box, minlength=n_rows.size)
         failed = ~self._try(test, box, _steps_to(self.sides, box, upper))

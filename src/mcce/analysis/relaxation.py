@@ -120,8 +120,8 @@ def _table(
     verbose: bool,
 ) -> pd.DataFrame:
     """The outcomes of all searches, by person, the most helpful first."""
-    nobody = SearchOutcome.merge(factuals, [])
-    parts = [_rows(factuals, positions[:0], nobody).assign(lifted="", kind="")]
+    nothing = SearchOutcome.merge(factuals, [])
+    parts = [_rows(factuals, positions[:0], nothing).assign(lifted="", kind="")]
     bar = ProgressBar(len(tried), "relax", verbose)
     for n_done, (lifted, kind, run) in enumerate(tried if positions.size else (), 1):
         parts.append(_rows(factuals, positions, run()).assign(lifted=lifted, kind=kind))

@@ -45,7 +45,7 @@ from .structs import (
 
 # Numbers of the costs that candidates are ranked by.
 KEYS = {"sparsity": 0, "distance": 1}
-# Nodes have sets of levels of categories with at most so many.
+# Nodes have sets of levels of categories with at most this many.
 MAX_SET_LEVELS = 1024
 
 

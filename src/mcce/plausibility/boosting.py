@@ -48,7 +48,7 @@ from ..tables.schema import EncodedRows
 SUM_BITS = 54
 # Bins of a column.
 MAX_BINS = 255
-# Columns with more codes get bins of about so many rows each, but at least so many bins.
+# Columns with more codes get bins of about this many rows each, but at least this many bins.
 ROWS_PER_BIN, MIN_BINS = 20, 64
 # Groups of bins that the screen looks at.
 N_COARSE = 32

@@ -106,8 +106,8 @@ class Conditionals:
         Error over expected error, 0 for a missing cell; and how unexpected it is whether the cell
         is missing. Of shape (2 * n_models, n_rows).
         """
-        everybody = [np.arange(tree_codes.shape[1])] * len(self.models_)
-        found = self.some(everybody, tree_codes, numbers)
+        all_rows = [np.arange(tree_codes.shape[1])] * len(self.models_)
+        found = self.some(all_rows, tree_codes, numbers)
         return np.reshape(found, (2 * len(self.models_), tree_codes.shape[1]))
 
     def some(

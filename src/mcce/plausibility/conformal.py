@@ -20,8 +20,8 @@ import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray
 
-# Rows with a rare level are compared with their own kind if so many are held out, and so many
-# others. One in 13 real rows is then more unusual than all of its own kind.
+# Rows with a rare level are compared with their own kind if this many are held out, and this
+# many others. One in 13 real rows is then more unusual than all of its own kind.
 N_RARE, N_USUAL = 12, 100
 # The nonconformity of a row is no larger than this times the number of rows.
 MAX_NONCONFORMITY = 1e250

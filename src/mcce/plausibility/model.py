@@ -59,12 +59,12 @@ class PlausibilityModel:
         most = most_seen(len(rows.schema.features))
         held_out, seen = rows.take(mixed[:n_held_out]), mixed[n_held_out:][:most]
         others = no[rng.permutation(no.size)[:most]]
-        everybody = np.concatenate([seen, others])
+        learned = np.concatenate([seen, others])
         self._describe(rows.take(np.flatnonzero(accepted)))
         screen = Associations.of(rows) if is_wide(rows.schema) else None
-        self.support_: Support = Support().fit(rows, seen, everybody, order, n_jobs, screen)
-        # Relations between numbers are the same for everybody, and more rows show them better.
-        self.conditionals_: Conditionals = Conditionals().fit(rows.take(everybody), n_jobs, screen)
+        self.support_: Support = Support().fit(rows, seen, learned, order, n_jobs, screen)
+        # Relations between numbers are the same for all rows, and more rows show them better.
+        self.conditionals_: Conditionals = Conditionals().fit(rows.take(learned), n_jobs, screen)
         nonconformity = self._nonconformity(held_out.tree_codes, held_out.all_numbers)
         rare = self.has_rare(held_out.tree_codes)
         self.calibration_: Calibration = Calibration.fit(nonconformity, rare)

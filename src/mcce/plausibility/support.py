@@ -48,7 +48,7 @@ class Support:
         self,
         rows: EncodedRows,
         accepted: IntArray,
-        everybody: IntArray,
+        all_rows: IntArray,
         order: IntArray,
         n_jobs: int | None = 1,
         screen: Associations | None = None,
@@ -59,7 +59,7 @@ class Support:
             LevelChain.grow(
                 rows.take(places), order, responses, n_jobs, screen, contradictions=number > 0
             )
-            for number, places in enumerate((accepted, everybody) if responses.size else ())
+            for number, places in enumerate((accepted, all_rows) if responses.size else ())
         ]
         return self
 

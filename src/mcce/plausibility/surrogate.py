@@ -24,13 +24,13 @@ from ..tables.schema import EncodedRows
 from .boosting import BinnedColumns, BoostedTrees, predict_each, screen
 
 Link = Literal["logit", "identity", "label"]
-# Training rows that are enough to learn from, and one in so many of them is held out.
+# Training rows that are enough to learn from, and one in ``HELD_OUT`` of them is held out.
 MAX_ROWS, HELD_OUT = 20_000, 6
 # Inputs of the trees.
 MAX_INPUTS = 64
 # Standard deviation of normal errors over the median of their size.
 NORMAL = 1.4826
-# Small trees first: what they say of a value holds for everybody, also where no training row is.
+# Small trees first: what they say of a value holds for all rows, also where no training row is.
 SMALL_TREES = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
 LARGE_TREES = BoostedTrees(n_trees=100, max_leaves=32)
 # Probabilities are clipped to here and as much below 1.
@@ -97,7 +97,7 @@ class Surrogate:
         return self.r2 >= MIN_R2 and self.n_held_out >= MIN_HELD_OUT
 
     def inputs(self, most: int) -> IntArray:
-        """Positions of the features that its trees split most often, at most so many."""
+        """Positions of the features that its trees split most often, at most ``most``."""
         used: list[IntArray | Codes] = [np.empty(0, dtype=np.int64)]
         for trees in self.trees:
             feature = trees.ensemble_.nodes.feature

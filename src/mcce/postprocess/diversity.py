@@ -7,7 +7,7 @@ the largest ``diversity * difference - (1 - diversity) * cost``, ties to the bet
 is the distance to the person, ``difference`` the distance to the nearest one selected so far.
 Weights of the Gower distance count in neither.
 
-Always true: the first answer is the best candidate; nobody's choice depends on anybody else.
+Always true: the first answer is the best candidate; a person's answers depend on no other person.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NonRedundant:
         return needed
 
     def keep(self, person: IntArray, draw: Codes, valid: BoolArray) -> BoolArray:
-        """Keep the valid candidates that are not redundant, best first; gives which."""
+        """Keep the valid candidates that are not redundant, best first; returns which."""
         left, kept = valid.copy(), np.zeros_like(valid)
         while True:
             room = self._n_kept[person] < self._draw.shape[1]

@@ -1,7 +1,7 @@
 """Lazy validation: the predictor scores only as many candidates as it takes.
 
 Paper, section "Post-processing". Takes a block of ranked candidates and calls the predictor on the
-best few of all people together, in growing batches, until everybody has enough valid ones. Only
+best few of all people together, in growing batches, until everyone has enough valid ones. Only
 for people without an answer does it score candidates that a filter excludes, to say why.
 
 Always true: the answers are those of scoring every candidate; the predictor scores a candidate at
@@ -34,7 +34,7 @@ GROWTH = 5 / 6
 
 
 class LazyValidation:
-    """The search through one ranked block: ``next_batch`` until everybody is ``settled``."""
+    """The search through one ranked block: ``next_batch`` until everyone is ``settled``."""
 
     def __init__(self, ranked: RankedCandidates, cache: PredictionCache) -> None:
         self.ranked = ranked
@@ -57,7 +57,7 @@ class LazyValidation:
         return enough | (self.n_tried >= self.n_allowed)
 
     def next_batch(self) -> None:
-        """Validate the next candidates of everybody unsettled, more in each batch.
+        """Validate the next candidates of people not yet settled, more in each batch.
 
         Slightly fewer than were tried before: each call has a cost, and so has each row. The size
         depends on nothing but the number of batches, so blocks do not change what is scored.
@@ -75,7 +75,7 @@ class LazyValidation:
         self.n_tried += rank_index.size
 
     def selection(self) -> SelectedDraws:
-        """The valid candidates that everybody gets."""
+        """The valid candidates that each person gets."""
         selected, ranking = SelectedDraws.concat(self._selected), self.ranked.ranking
         if ranking.diversity is None:
             return selected

@@ -25,7 +25,8 @@ from .kinds import Linear, Product, Ratio
 AnyEquality = Linear | Product | Ratio
 # Share of rows that are surely not broken.
 TYPICAL_SHARE = 0.95
-# Rows are broken that deviate this many times as much as typical ones; so many may be.
+# Rows that deviate this many times as much as typical ones break the relation; at most this
+# share of all rows may.
 MAX_STRETCH = 3.0
 MAX_BROKEN = 0.04
 # Rows for discovery are half of all: the others may deviate slightly more.

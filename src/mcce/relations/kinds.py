@@ -187,7 +187,7 @@ def _term(text: str, weight: float) -> str:
 
 
 def _price_lists(amounts: PriceLists) -> Iterator[str]:
-    """Each price list, as far as a name has room for its levels."""
+    """Each price list, with the levels that a name has room for."""
     left = MAX_SHOWN
     for feature, prices in amounts:
         n_shown = min(len(prices), MAX_SHOWN_OF_ONE, left)

@@ -193,7 +193,7 @@ def quote_tolerance(equality: Equality) -> str:
 
 
 def _bounded(text: str, most: int) -> str:
-    """At most so many characters; texts that differ stay different, by a checksum."""
+    """At most ``most`` characters; texts that differ stay different, by a checksum."""
     if len(text) <= most:
         return text
     checksum = zlib.crc32(text.encode(errors="surrogatepass"))

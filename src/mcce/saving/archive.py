@@ -132,7 +132,7 @@ def refused(path: str | os.PathLike[str], part: str = "it") -> Iterator[None]:
             f"{os.fspath(path)!r} has columns that are stored by a library which is not installed "
             f'({shorten(error)}). Try pip install ".[parquet]" in mcce\'s folder.'
         ) from error
-    # An unknown file can be wrong in more ways than anybody could list.
+    # An unknown file can be wrong in more ways than a list could name.
     except Exception as error:
         why = f"{part} cannot be read ({type(error).__name__})"
         if isinstance(error, McceError):

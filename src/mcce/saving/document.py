@@ -57,7 +57,7 @@ from .fields import (
 from .values import check_codes, check_entries, check_integer, pack, unpack
 
 Parameters = Mapping[str, Any]
-# Fields of Fitted by name, as far as they are read.
+# Fields of Fitted by name, those read so far.
 Fields = dict[str, Any]
 
 

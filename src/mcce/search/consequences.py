@@ -94,9 +94,9 @@ class Consequences:
             codes[column.place] = OWN
             moved = np.flatnonzero((codes[column.actions] != OWN).any(axis=0))
             if moved.size:
-                whose = owner[moved]
-                value, follows = follower.follow(tables, whose, codes[:, moved])
-                follows[follows] = self._allowed(follower, whose[follows], value[follows])
+                moved_owner = owner[moved]
+                value, follows = follower.follow(tables, moved_owner, codes[:, moved])
+                follows[follows] = self._allowed(follower, moved_owner[follows], value[follows])
                 codes[column.place, moved[follows]] = follower.codes_for(tables, value[follows])
         return codes
 
@@ -124,17 +124,17 @@ class Consequences:
         )
 
     def _allowed(
-        self, follower: FormulaFollower | TableFollower, whose: IntArray, value: np.ndarray
+        self, follower: FormulaFollower | TableFollower, owner: IntArray, value: np.ndarray
     ) -> BoolArray:
         """Whether people's constraints on a column allow its new values."""
         column = follower.column
         position = int(self._rows.schema.mutable[column.place])
-        allowed = np.ones(whose.size, dtype=bool)
+        allowed = np.ones(owner.size, dtype=bool)
         if position in self._frozen:
-            allowed &= ~self._frozen[position][whose]
+            allowed &= ~self._frozen[position][owner]
         limits = self._limits.get(position, [])
-        if limits and whose.size:
-            own, new = self._rows.own(position, whose), follower.cells(value)
+        if limits and owner.size:
+            own, new = self._rows.own(position, owner), follower.cells(value)
             for limit in limits:
                 allowed &= limit.allows(column.feature, own, new)
         return allowed

@@ -11,7 +11,7 @@ People with an answer are searched for better ones. On a small table, all rows w
 as the answer are tried, so none that the allowed values can make has fewer. On others, all with
 fewer changes, as long as they fit into the budget; of many numbers only quantiles are combined.
 
-Always true: nobody's rows depend on anybody else; no person has more rows scored than the budget.
+Always true: a person's rows depend on no other person, and no more are scored than the budget.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ then those with two, and so on; among equals the nearest. The first valid and al
 best there is. Further answers are rows that would not be valid or allowed with some of their
 changes undone.
 
-The predictor scores the first few of everybody together, in growing batches. People with more rows
-than the budget allows, or whose rows take longer to list, are left to the sampling stages.
+The predictor scores the first few rows of all people together, in growing batches. People with more
+rows than the budget allows, or whose rows take longer to list, are left to the sampling stages.
 
-Always true: a row is scored at most once; nobody's answer, proof or end of budget depends on
-anybody else; memory does not grow with the number of people or of rows.
+Always true: a row is scored at most once; a person's answer, proof and budget depend on no
+other person; memory does not grow with the number of people or of rows.
 """
 
 from __future__ import annotations

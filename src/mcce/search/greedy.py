@@ -6,8 +6,8 @@ valid, plausible and allowed. It also ends at the target itself. Then single cha
 reverted while the row stays as good. All walks of a block move together, one call per round: of
 the predictor, or of the surrogate in a search that has one.
 
-Always true: no row is scored twice; nobody's walk depends on anybody else's; every row where a walk
-ends is valid, and allowed and plausible if its target is.
+Always true: no row is scored twice; a person's walks depend on no other person; every row where a
+walk ends is valid, and allowed and plausible if its target is.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class GreedyWalk:
         self.abandoned = self.abandoned | (enough & too_long & ~self.arrived)
 
     def _revert(self, walks: IntArray) -> IntArray:
-        """Revert one set of features where the row stays as good; gives the walks that moved."""
+        """Revert one set of features where the row stays as good; returns the walks that moved."""
         visited, here = self.visited, self._codes(walks)
         walk, moved = self._moves(here != OWN)
         codes = np.where(self.settings.feature_sets[moved].T, OWN, here[:, walk])

@@ -100,7 +100,7 @@ class SearchRequest:
     callback: Callback
     # By time.monotonic().
     deadline: float = math.inf
-    # Draws all at once, and gives no reasons.
+    # Draws all at once, without reasons.
     answers_only: bool = False
     # Scores of the factuals themselves.
     scored: ScoredRows | None = None

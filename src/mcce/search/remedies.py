@@ -1,12 +1,12 @@
 """What to lift so that people without an answer get one, found by searching without it.
 
-Beyond the paper. Takes the outcome of a search with targets. For everybody without an answer a
-short search is run without one thing at a time: the required plausibility, a bound, or a
+Beyond the paper. Takes the outcome of a search with targets. For each person without an answer,
+a short search is run without one thing at a time: the required plausibility, a bound, or a
 constraint. The first that gives an answer is added to the reason. Where only plausibility is in the
 way, the best such row is the nearest miss.
 
-Always true: nobody's remedy depends on anybody else; a person has few rows scored for it, and none
-where ``max_evaluations`` bounds them.
+Always true: a person's remedy depends on no other person; few rows of a person are scored for it,
+and none where ``max_evaluations`` bounds them.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def lift_each(
 ) -> Iterator[Relaxation]:
     """A search without each of its bounds and constraints that may be in the way."""
     for name, free in BOUNDS.items():
-        # Copies that come last keep nobody from an answer.
+        # Copies that come last exclude no answer.
         if getattr(search, name) not in (free, "last"):
             changes: dict[str, Any] = {name: free}
             why = BOUND_KINDS.get(name, "unknown")

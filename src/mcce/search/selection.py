@@ -86,7 +86,7 @@ class SelectedVisits(NamedTuple):
 def _best_rows(
     settings: SelectionSettings, walk: GreedyWalk, may_return: IntArray, first: IntArray
 ) -> SelectedVisits:
-    """The best visited rows of everybody, among those that may be returned."""
+    """The best visited rows of each person, among those that may be returned."""
     ranking, visited = settings.ranking, walk.visited
     row_ids = may_return[np.lexsort((visited.reach_order[may_return], visited.person[may_return]))]
     row_ids = row_ids[_order(settings, walk, row_ids, np.isin(row_ids, first))]
@@ -255,7 +255,7 @@ def select_first(
     walk: GreedyWalk,
     person: IntArray | None = None,
 ) -> SelectedVisits:
-    """The best row of everybody, without a needless change."""
+    """The best row of each person, without a needless change."""
     one = replace(settings.ranking, n_counterfactuals=1, diversity=None)
     nothing = np.empty(0, dtype=np.int64)
     return _select(replace(settings, ranking=one), walk, nothing, person)
@@ -267,7 +267,7 @@ def select_more(
     first: SelectedVisits,
     person: IntArray | None = None,
 ) -> SelectedVisits:
-    """The best rows of everybody, those given first; none has a needless change."""
+    """The best rows of each person, those given first; none has a needless change."""
     return _select(settings, walk, first.row_ids, person)
 
 
@@ -289,11 +289,11 @@ def _select(
         # Rows that one with fewer of their changes can replace.
         lesser = np.unique(parent[np.isin(child, may_return)])
         needless = np.concatenate([needless, lesser])
-        whose, again = visited.person, visited.person[lesser]
-        parts.append(selected.take(~np.isin(whose[selected.row_ids], again)))
+        owner, again = visited.person, visited.person[lesser]
+        parts.append(selected.take(~np.isin(owner[selected.row_ids], again)))
         if not lesser.size:
             return SelectedVisits.concat(parts)
-        theirs = np.isin(whose[may_return], again)
+        theirs = np.isin(owner[may_return], again)
         may_return = may_return[theirs & ~np.isin(may_return, needless)]
 
 

@@ -3,7 +3,7 @@
 A search runs its stages one after the other, each for the people that the stages before left
 without an answer. ``SearchTask`` is what all stages of one call have in common. ``run_search`` runs
 them and calls the predictor once more on what is returned. ``SearchOutcome`` holds the answers and,
-for everybody else, a reason and the nearest miss.
+for everyone else, a reason and the nearest miss.
 
 Always true: the outcome does not depend on blocks, threads or the order of people; every
 counterfactual was valid in a final, fresh call of the predictor on the rows that are returned.

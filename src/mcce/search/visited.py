@@ -8,8 +8,8 @@ errors for the same person: at their own row, whose score is known, and at every
 predictor scored. Errors at rows that share more cells count more. At first, rows that fall short by
 little are predicted valid too; each time that is wrong, more is required of the person's rows.
 
-Always true: nobody's predictions depend on anybody else; the predictor scores a row at most once,
-and for no person more rows than allowed.
+Always true: a person's predictions depend on no other person; the predictor scores a row at most
+once, and for no person more rows than allowed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MAX_INFLUENTIAL = 32
 # Errors are halved per differing cell, and shrunk towards zero with this prior weight.
 NO_ERROR = 0.1
 # A row may at first fall short by this many typical errors of the surrogate, and less with each
-# wrong prediction; after so many of them, not at all.
+# wrong prediction; after ``OPTIMISTIC_UNTIL`` of them, not at all.
 OPTIMISM, OPTIMISTIC_UNTIL = 3.0, 6
 # After this many wrong predictions for a person, the surrogate is not trusted for them.
 MAX_WRONG = 24
@@ -144,8 +144,8 @@ class VisitedRows:
         actions = self._actions.number_rows(cells)
         new = _new(actions, self._completed.size)
         if new.size:
-            whose, changes = self.positions[person[new]], np.ascontiguousarray(cells[new, 1:].T)
-            cells[new, 1:] = consequences.complete(self.values, whose, changes).T
+            owner, changes = self.positions[person[new]], np.ascontiguousarray(cells[new, 1:].T)
+            cells[new, 1:] = consequences.complete(self.values, owner, changes).T
             self._completed = append(self._completed, self._number_cells(cells[new], draw[new]))
         return self._completed[actions]
 
@@ -325,23 +325,23 @@ def as_block(
     candidates: Candidates, values: GrowingTables, cells: Codes, person: IntArray, draw: IntArray
 ) -> Candidates:
     """Visited rows as candidates of people."""
-    whose = np.empty(int(person.max(initial=-1)) + 1, dtype=np.int64)
-    whose[person] = cells[:, 0]
-    own = candidates.comparison.own_codes[:, whose]
+    source = np.empty(int(person.max(initial=-1)) + 1, dtype=np.int64)
+    source[person] = cells[:, 0]
+    own = candidates.comparison.own_codes[:, source]
     codes = np.repeat(own[:, :, None], int(draw.max(initial=0)) + 1, axis=2)
     changed = cells[:, 1:].T
     codes[:, person, draw] = np.where(changed == OWN, own[:, person], changed)
     known = candidates.comparison.numbers
     comparison = replace(
-        candidates.comparison.of(whose),
+        candidates.comparison.of(source),
         codes=codes,
         numbers=[None if own is None else values.numbers(at) for at, own in enumerate(known)],
-        group=np.arange(whose.size),
+        group=np.arange(source.size),
     )
     return replace(
         candidates,
         tables=values.tables,
-        people=candidates.people[whose],
+        people=candidates.people[source],
         comparison=comparison,
         draws=np.arange(codes.shape[2]),
         distinct=np.ones(codes.shape[1:], dtype=bool),
@@ -358,8 +358,8 @@ class SurrogateErrors(NamedTuple):
     @classmethod
     def none(cls) -> SurrogateErrors:
         """No errors yet."""
-        nobody = np.empty(0, dtype=np.int64)
-        return cls(nobody, nobody, np.empty(0))
+        none = np.empty(0, dtype=np.int64)
+        return cls(none, none, np.empty(0))
 
     def extended(self, more: SurrogateErrors) -> SurrogateErrors:
         """All errors, these first."""
@@ -399,12 +399,12 @@ class PredictedRows(VisitedRows):
 
     def _recall(self) -> None:
         """Learn from the people themselves, and from the scores of earlier stages."""
-        everybody = np.arange(self.positions.size)
+        person = np.arange(self.positions.size)
         own = self.run.factual_scores
         if own is not None:
-            codes = np.full((self.cells.shape[1] - 1, everybody.size), OWN, dtype=np.int32)
-            theirs = ScoredRows(own.score[self.positions], np.zeros(everybody.size, dtype=bool))
-            self._take_over(everybody, codes, theirs)
+            codes = np.full((self.cells.shape[1] - 1, person.size), OWN, dtype=np.int32)
+            theirs = ScoredRows(own.score[self.positions], np.zeros(person.size, dtype=bool))
+            self._take_over(person, codes, theirs)
         if not self._is_trained:
             return
         order = np.argsort(self.positions, kind="stable")
@@ -444,9 +444,8 @@ class PredictedRows(VisitedRows):
         new = self._without(self.scored, row_ids)
         most, person = self.run.max_evaluations, self.person[new]
         if most is not None:
-            new = new[
-                times_seen_before(person) + self.run.history.n_scored[self.positions[person]] < most
-            ]
+            n_scored = self.run.history.n_scored[self.positions[person]]
+            new = new[times_seen_before(person) + n_scored < most]
         if not new.size:
             return new
         self.evaluate(new)
@@ -522,8 +521,8 @@ class PredictedRows(VisitedRows):
 
     def _is_stable(self, row_ids: IntArray) -> BoolArray:
         """Rows that did not fail the final call, by the draws that led to them."""
-        whose = self.positions[self.person[row_ids]]
-        return ~self._unstable.has_failed(whose, self.draw[row_ids])
+        owner = self.positions[self.person[row_ids]]
+        return ~self._unstable.has_failed(owner, self.draw[row_ids])
 
     def _may_score(self, person: IntArray) -> BoolArray:
         if self._closed:

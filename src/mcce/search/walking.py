@@ -122,7 +122,7 @@ class WalkedBlock:
         return select(None)
 
     def _first(self, person: IntArray | None) -> SelectedVisits:
-        """The best row of people, everybody by default."""
+        """The best row of people, of all by default."""
         first = self._select(lambda selection: select_first(selection, self.greedy_walk, person))
         if self._direct is None or not self.walk.fewest_changes:
             return first
@@ -157,11 +157,11 @@ class WalkedBlock:
     def _answered(self) -> IntArray:
         """Who has a row that may be returned."""
         ranking = self.walk.selection.ranking
-        whose = self.visited.cells[returnable(ranking, self.greedy_walk), 0]
-        return np.unique(whose).astype(np.int64)
+        person = self.visited.cells[returnable(ranking, self.greedy_walk), 0]
+        return np.unique(person).astype(np.int64)
 
     def _improve(self, direct: DirectSearch, first: SelectedVisits, *, several: bool) -> IntArray:
-        """Try directly what may be better than first answers; gives the people with new rows."""
+        """Try directly what may be better than first answers; returns the people with new rows."""
         visited, selection = self.visited, self.walk.selection
         changed = visited.cells[first.row_ids, 1:] != OWN
         if selection.count_actions:
@@ -169,8 +169,8 @@ class WalkedBlock:
         # Anything that is no copy may be better than one.
         copied = are_copies_ranked_last(selection, visited, first.row_ids)
         fewest = np.where(copied, changed.shape[1], changed.sum(axis=1))
-        whose = visited.person[first.row_ids]
-        return direct.improve(whose, fewest, several, self._stop)
+        person = visited.person[first.row_ids]
+        return direct.improve(person, fewest, several, self._stop)
 
     def _select(self, select: Callable[[SelectionSettings], SelectedVisits]) -> SelectedVisits:
         """Select visited rows; once the time is up, without distances to accepted rows."""
@@ -213,17 +213,17 @@ class SurrogateBlock(WalkedBlock):
     def _reset_optimism(self, rows: SelectedVisits) -> None:
         """Where all selected rows are valid, predict what falls short by little as valid again."""
         visited = self.visited
-        whose = visited.person[rows.row_ids]
-        again = np.setdiff1d(whose, whose[~(visited.scored & visited.valid)[rows.row_ids]])
+        person = visited.person[rows.row_ids]
+        again = np.setdiff1d(person, person[~(visited.scored & visited.valid)[rows.row_ids]])
         visited.reset_optimism(again)
 
     def _to_score(self, rows: SelectedVisits, people: IntArray) -> IntArray:
         """The rows to score: what is selected; where that is known, what may be better."""
         visited = self.visited
-        whose = visited.person[rows.row_ids]
+        person = visited.person[rows.row_ids]
         unknown = ~visited.scored[rows.row_ids]
-        known = rows.take(~np.isin(whose, whose[unknown]))
-        left = np.setdiff1d(people, whose)
+        known = rows.take(~np.isin(person, person[unknown]))
+        left = np.setdiff1d(people, person)
         parts = rows.row_ids[unknown], self._undone(known.row_ids), self._better(known)
         return np.concatenate([*parts, self._tries(left)])
 
@@ -368,7 +368,7 @@ def explain_unanswered(
     run, margin = block.visited.run, block.visited.task.decision.min_margin
     reasons = {
         at: scores_reason(run, at, _exclusions(block, one), draws, margin)
-        for at, one, draws in zip(positions[person].tolist(), person, counted, strict=True)
+        for at, one, draws in zip(positions[person].tolist(), person.tolist(), counted, strict=True)
     }
     return _nearest(block, person), reasons
 
@@ -422,9 +422,9 @@ def _nearest(block: SurrogateBlock, person: IntArray) -> MeasuredRows:
     """The nearest misses of people, among the rows that the predictor scored."""
     visited, row_ids = block.visited, _scored(block)
     row_ids = row_ids[np.isin(visited.cells[row_ids, 0], person)]
-    whose = visited.cells[row_ids, 0]
+    owner = visited.cells[row_ids, 0]
     shortfall = visited.task.decision.shortfall(visited.score[row_ids]).round(DECIMALS)
-    order = np.lexsort((visited.reach_order[row_ids], shortfall, ~visited.valid[row_ids], whose))
-    best = row_ids[order[np.unique(whose[order], return_index=True)[1]]]
+    order = np.lexsort((visited.reach_order[row_ids], shortfall, ~visited.valid[row_ids], owner))
+    best = row_ids[order[np.unique(owner[order], return_index=True)[1]]]
     visited.compute_costs(block.walk.selection.ranking, best)
     return SelectedVisits(best, np.zeros_like(best)).to_measured(block.candidates, visited)

@@ -24,7 +24,7 @@ from .columns import Kind
 
 # The largest coordinate of a number: two such are still nearer to each other than to MISSING.
 MAX_COORDINATE = MISSING / 10
-# Computed numbers are equal if they differ by no more than so many units in the last place.
+# Computed numbers are equal if they differ by no more than this many units in the last place.
 ULPS = 16
 # The same for written numbers; a decimal place must be larger than that by this factor.
 WRITTEN_ULPS, MARGIN = 4, 10
