@@ -14,7 +14,7 @@ import numpy as np
 
 from ..candidates import Candidates
 from ..distances import axes_of, is_plain_gower
-from ..kernels import BoolArray, IntArray, Listing, rank
+from ..kernels import BoolArray, Codes, IntArray, Listing, rank
 from ..protocols import Distance
 from .filters import CandidateFilter, IsPlausible
 
@@ -72,6 +72,16 @@ class RankedCandidates:
         """All distinct candidates of some people in order, excluded ones too."""
         distinct = self.candidates.distinct[self.candidates.group[person]]
         return self._list(person, distinct, self.candidates.draws.size, None, None)
+
+    def plausible(self, person: IntArray, draw: Codes, some: BoolArray) -> BoolArray:
+        """Which of some candidates are plausible: all of them if that is not required."""
+        if self.ranking.plausible is None:
+            return some
+        who, at = np.nonzero(some)
+        plausible = np.zeros_like(some)
+        selected = self.candidates.select(person[who], draw[who, at])
+        plausible[who, at] = self.ranking.plausible.keeps(selected)
+        return plausible
 
     def _list(
         self,

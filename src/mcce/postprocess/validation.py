@@ -102,20 +102,8 @@ class LazyValidation:
         who, which = np.nonzero(listed)
         valid = np.zeros_like(listed)
         valid[who, which] = self.cache.validate(person[who], draw[who, which])
-        valid = self._plausible(person, draw, valid)
+        valid = self.ranked.plausible(person, draw, valid)
         return valid if self.nonredundant is None else self.nonredundant.keep(person, draw, valid)
-
-    def _plausible(self, person: IntArray, draw: Codes, valid: BoolArray) -> BoolArray:
-        """Which of the valid candidates are plausible, if they must be."""
-        is_plausible = self.ranked.ranking.plausible
-        if is_plausible is None:
-            return valid
-        who, which = np.nonzero(valid)
-        plausible = np.zeros_like(valid)
-        plausible[who, which] = is_plausible.keeps(
-            self.ranked.candidates.select(person[who], draw[who, which])
-        )
-        return plausible
 
     def _list_more(self, person: IntArray) -> None:
         """List more candidates of the people who go on."""

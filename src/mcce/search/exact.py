@@ -154,13 +154,12 @@ class ExactStage:
         """The outcome for some people."""
         factuals = self.task.factuals
         unanswered = [proof for proof in proofs if proof.holds and not proof.n_valid]
+        answers = [part for proof in proofs for part in proof.answers]
         misses = [proof.miss for proof in unanswered if proof.miss is not None]
         bounds = self.settings.max_sparsity, self.settings.max_distance
         reasons = {p.person: proof_reason(*bounds, p.n_listed, p.n_allowed) for p in unanswered}
         return SearchOutcome(
-            answers=MeasuredRows.concat(
-                factuals, [part for proof in proofs for part in proof.answers]
-            ),
+            answers=MeasuredRows.concat(factuals, answers),
             misses=MeasuredRows.concat(factuals, misses),
             reasons=reasons,
             n_evaluated=sum(proof.n_allowed for proof in proofs),

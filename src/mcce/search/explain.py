@@ -137,9 +137,7 @@ def _result_rows(answers: MeasuredRows, more: Mapping[str, np.ndarray]) -> Resul
 
 
 def further_measures(
-    fitted: Fitted,
-    search: Search | ExactSearch,
-    outcome: SearchOutcome,
+    fitted: Fitted, search: Search | ExactSearch, outcome: SearchOutcome
 ) -> dict[str, np.ndarray]:
     """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
     measures: dict[str, np.ndarray] = {}

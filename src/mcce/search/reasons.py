@@ -86,10 +86,8 @@ def count_draws(
         for keep in ranking.filters
     }
     if ranking.plausible is not None:
-        who, at = np.nonzero(valid)
-        selected = ranked.candidates.select(person[who], listing.draw[who, at])
-        out = excluded[exclusion_of(ranking.plausible)] = np.zeros_like(valid)
-        out[who, at] = ~ranking.plausible.keeps(selected)
+        plausible = ranked.plausible(person, listing.draw, valid)
+        excluded[exclusion_of(ranking.plausible)] = valid & ~plausible
     excluded |= beyond_bounds(ranking, listing.sparsity, listing.distance)
     allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
     for out in excluded.values():

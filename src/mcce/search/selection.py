@@ -250,34 +250,20 @@ class Groups:
         return reduce.reduceat(values, self._first)[self.number] if values.size else values
 
 
-def select_first(
+def select_rows(
     settings: SelectionSettings,
     walk: GreedyWalk,
     person: IntArray | None = None,
+    answers: SelectedVisits | None = None,
 ) -> SelectedVisits:
-    """The best row of each person, without a needless change."""
-    one = replace(settings.ranking, n_counterfactuals=1, diversity=None)
-    nothing = np.empty(0, dtype=np.int64)
-    return _select(replace(settings, ranking=one), walk, nothing, person)
+    """The best rows of each person, none with a needless change: one, or all after the first.
 
-
-def select_more(
-    settings: SelectionSettings,
-    walk: GreedyWalk,
-    first: SelectedVisits,
-    person: IntArray | None = None,
-) -> SelectedVisits:
-    """The best rows of each person, those given first; none has a needless change."""
-    return _select(settings, walk, first.row_ids, person)
-
-
-def _select(
-    settings: SelectionSettings,
-    walk: GreedyWalk,
-    first: IntArray,
-    person: IntArray | None,
-) -> SelectedVisits:
-    """Select rows and undo changes, again for people with a needless one."""
+    Changes are undone and rows selected again for people with a needless change.
+    """
+    first = np.empty(0, dtype=np.int64) if answers is None else answers.row_ids
+    if answers is None:
+        one = replace(settings.ranking, n_counterfactuals=1, diversity=None)
+        settings = replace(settings, ranking=one)
     visited, parts = walk.visited, list[SelectedVisits]()
     may_return = returnable(settings.ranking, walk, person)
     needless = np.empty(0, dtype=np.int64)

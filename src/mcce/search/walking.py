@@ -49,8 +49,7 @@ from .selection import (
     SelectionSettings,
     are_copies_ranked_last,
     returnable,
-    select_first,
-    select_more,
+    select_rows,
     undone,
     within_bounds,
 )
@@ -114,7 +113,7 @@ class WalkedBlock:
             self._go_on()
             if direct is not None and walk.fewest_changes:
                 self._improve(direct, first, several=True)
-            selected = self._settle(lambda person: self._more(first, person))
+            selected = self._settle(lambda person: self._select(person, first))
         return selected.to_measured(self.candidates, self.visited)
 
     def _settle(self, select: Callable[[IntArray | None], SelectedVisits]) -> SelectedVisits:
@@ -123,19 +122,12 @@ class WalkedBlock:
 
     def _first(self, person: IntArray | None) -> SelectedVisits:
         """The best row of people, of all by default."""
-        first = self._select(lambda selection: select_first(selection, self.greedy_walk, person))
+        first = self._select(person)
         if self._direct is None or not self.walk.fewest_changes:
             return first
         better = self._improve(self._direct, first, several=False)
         kept = first.take(~np.isin(self.visited.person[first.row_ids], better))
-        again = self._select(lambda selection: select_first(selection, self.greedy_walk, better))
-        return SelectedVisits.concat([kept, again])
-
-    def _more(self, first: SelectedVisits, person: IntArray | None) -> SelectedVisits:
-        """All answers of people, the first of each given."""
-        return self._select(
-            lambda selection: select_more(selection, self.greedy_walk, first, person)
-        )
+        return SelectedVisits.concat([kept, self._select(better)])
 
     def _go_on(self) -> None:
         """Walk until all walks have ended."""
@@ -172,16 +164,18 @@ class WalkedBlock:
         person = visited.person[first.row_ids]
         return direct.improve(person, fewest, several, self._stop)
 
-    def _select(self, select: Callable[[SelectionSettings], SelectedVisits]) -> SelectedVisits:
+    def _select(
+        self, person: IntArray | None, first: SelectedVisits | None = None
+    ) -> SelectedVisits:
         """Select visited rows; once the time is up, without distances to accepted rows."""
-        selection = self.walk.selection
+        selection, walk = self.walk.selection, self.greedy_walk
         try:
             if not self._monitor.stopped:
                 with self.visited.task.within_deadline():
-                    return select(selection)
+                    return select_rows(selection, walk, person, first)
         except ExpiredError:
             self._monitor.stop()
-        return select(replace(selection, knn_distance=None))
+        return select_rows(replace(selection, knn_distance=None), walk, person, first)
 
 
 class SurrogateBlock(WalkedBlock):
