@@ -170,8 +170,8 @@ class DistanceBetween:
 
     def to_person(self) -> FloatArray:
         """From each candidate to its person."""
-        people = self.candidates.people[self.people]
-        return self._distances(self.candidates.rows, people)
+        positions = self.candidates.people[self.people]
+        return self._distances(self.candidates.rows, positions)
 
     def to_taken(self, taken: IntArray) -> FloatArray:
         """From each candidate to the one at ``taken``, one of each person."""
@@ -179,7 +179,7 @@ class DistanceBetween:
         chosen = self.candidates.select(self.people, self.draws[at, taken])
         return self._distances(self.candidates.rows.schema.encode(chosen.frame), at)
 
-    def _distances(self, rows: EncodedRows, people: IntArray) -> FloatArray:
-        if not people.size:
+    def _distances(self, rows: EncodedRows, positions: IntArray) -> FloatArray:
+        if not positions.size:
             return np.zeros(self.draws.shape)
-        return self.distance(pair_rows(rows, people, self.frame, self.draws.shape[1]))
+        return self.distance(pair_rows(rows, positions, self.frame, self.draws.shape[1]))

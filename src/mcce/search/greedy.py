@@ -93,11 +93,11 @@ class GreedyWalk:
     ) -> None:
         """Take over the predictor's scores of candidates, except unstable ones."""
         candidates = cache.candidates
-        people = np.arange(self.n_people) if whole_block else np.unique(self.person)
-        group = candidates.group[people]
-        who, draw = np.nonzero(cache.known[group] & ~unstable[people])
-        codes = candidates.select(people[who], draw).codes
-        row = self.visited.number_rows(people[who], draw, codes)
+        person = np.arange(self.n_people) if whole_block else np.unique(self.person)
+        group = candidates.group[person]
+        who, draw = np.nonzero(cache.known[group] & ~unstable[person])
+        codes = candidates.select(person[who], draw).codes
+        row = self.visited.number_rows(person[who], draw, codes)
         at = group[who], draw
         self.visited.store_scores(row, ScoredRows(cache.score[at], cache.valid[at]))
 

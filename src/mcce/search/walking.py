@@ -187,20 +187,20 @@ class SurrogateBlock(WalkedBlock):
         """Select, score, and select again for people with new scores, until nothing is new."""
         if self.walk.max_tries and not self._several:
             self._add_draws()
-        visited, people = self.visited, np.arange(self.candidates.people.size)
-        parts = [SelectedVisits(people[:0], people[:0])]
-        while people.size:
+        visited, person = self.visited, np.arange(self.candidates.people.size)
+        parts = [SelectedVisits(person[:0], person[:0])]
+        while person.size:
             stopped = self._stop()
             if stopped:
                 visited.close()
-            rows = select(people)
-            scored = visited.call_predictor(people[:0] if stopped else self._to_score(rows, people))
+            rows = select(person)
+            scored = visited.call_predictor(person[:0] if stopped else self._to_score(rows, person))
             self._reset_optimism(rows)
             again = np.unique(visited.person[scored])
             parts.append(rows.take(~np.isin(visited.person[rows.row_ids], again)))
-            people = again
-            if people.size:
-                self.greedy_walk.reconsider(people)
+            person = again
+            if person.size:
+                self.greedy_walk.reconsider(person)
                 self._go_on()
         return SelectedVisits.concat(parts)
 
@@ -211,13 +211,13 @@ class SurrogateBlock(WalkedBlock):
         again = np.setdiff1d(person, person[~(visited.scored & visited.valid)[rows.row_ids]])
         visited.reset_optimism(again)
 
-    def _to_score(self, rows: SelectedVisits, people: IntArray) -> IntArray:
+    def _to_score(self, rows: SelectedVisits, person: IntArray) -> IntArray:
         """The rows to score: what is selected; where that is known, what may be better."""
         visited = self.visited
-        person = visited.person[rows.row_ids]
+        owner = visited.person[rows.row_ids]
         unknown = ~visited.scored[rows.row_ids]
-        known = rows.take(~np.isin(person, person[unknown]))
-        left = np.setdiff1d(people, person)
+        known = rows.take(~np.isin(owner, owner[unknown]))
+        left = np.setdiff1d(person, owner)
         parts = rows.row_ids[unknown], self._undone(known.row_ids), self._better(known)
         return np.concatenate([*parts, self._tries(left)])
 
