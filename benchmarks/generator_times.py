@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from cases import load
-from mcce.model import GENERATORS
+from mcce.model.registry import GENERATORS
 from mcce.protocols import DrawRequest, person_keys
 from mcce.tables.schema import Schema
 

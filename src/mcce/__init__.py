@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from . import protocols as protocols
     from . import report as report
     from . import testing as testing
-    from .counterfactuals import AnonymousAnswers as AnonymousAnswers
-    from .counterfactuals import Counterfactuals as Counterfactuals
+    from .counterfactuals.anonymous import AnonymousAnswers as AnonymousAnswers
+    from .counterfactuals.result import Counterfactuals as Counterfactuals
     from .distances import HVDM as HVDM
     from .distances import L1 as L1
     from .distances import FeatureDistance as FeatureDistance
@@ -61,9 +61,9 @@ _MODULES = {
     "HVDM": "distances",
     "L1": "distances",
     "MCCE": "explainer",
-    "AnonymousAnswers": "counterfactuals",
+    "AnonymousAnswers": "counterfactuals.anonymous",
     "ConstraintError": "errors",
-    "Counterfactuals": "counterfactuals",
+    "Counterfactuals": "counterfactuals.result",
     "Decision": "predictors.decision",
     "Domain": "privacy.domains",
     "ExactSearch": "search.config",

@@ -35,8 +35,8 @@ from .kernels import (
     uniforms,
 )
 from .parameters import check_choice, check_count, check_flag, check_real, check_whole
-from .predictors import make_decision
 from .predictors.decision import ScoredRows
+from .predictors.desired import make_decision
 from .runtime.progress import Progress
 from .tables.columns import Kind
 from .tables.features import Feature
@@ -45,7 +45,7 @@ from .tables.schema import OWN, EncodedRows, Schema
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .counterfactuals import Counterfactuals
+    from .counterfactuals.result import Counterfactuals
 
 __all__ = [
     "OWN",

@@ -17,7 +17,7 @@ from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
 from ..files.training import iterate_training, read_training
 from ..files.training_sample import TrainingSample, even_blocks, sample_training
-from ..model import is_private
+from ..model.registry import is_private
 from ..predictors.adapters import adapt
 from ..predictors.decision import Interval
 from ..privacy.domains import read_domains

@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 
 from ..constraints.files import read_constraints
-from ..counterfactuals import Counterfactuals
+from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE, load
 from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import find_format, open_source, reading
-from ..privacy import anonymize
+from ..privacy.anonymity import anonymize
 from ..runtime.files import checksum
 from ..runtime.progress import Progress, ProgressBar, without_prints
 from ..tables.schema import Schema

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from ..counterfactuals import Counterfactuals
 from ..counterfactuals.people import changed_in
+from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..kernels import IntArray
 from .people_reader import People, PeopleReader

@@ -31,7 +31,7 @@ from uuid import uuid4
 
 import pandas as pd
 
-from ..counterfactuals import Counterfactuals
+from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, ReadError, WriteError, shorten
 from ..runtime.files import DRAFT, checksum, replacing, writing
 from .answer_tables import Layout, count_status, stream_tables

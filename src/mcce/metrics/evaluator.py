@@ -18,7 +18,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ..caching import cached_property
-from ..counterfactuals import ALREADY, Counterfactuals
+from ..counterfactuals.people import ALREADY
+from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..predictors.decision import ROWS_PER_CALL, Decision

@@ -20,12 +20,13 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import EncodedAnswers
-from ..counterfactuals import AnonymousAnswers, Counterfactuals, FrameT, with_anonymous
+from ..counterfactuals.anonymous import AnonymousAnswers, FrameT
+from ..counterfactuals.result import Counterfactuals, with_anonymous
 from ..errors import ParameterError, SchemaError, shorten
 from ..explainer import MCCE, requirements_of
 from ..fitted import Fitted
 from ..kernels import IntArray
-from ..model import is_private
+from ..model.registry import is_private
 from ..parameters import check_count, check_real
 from ..search.consequences import ComputedColumn
 from ..tables.roles import check_names

@@ -22,7 +22,7 @@ from ..generate import value_tables
 from ..kernels import BoolArray, person_keys
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator
 from ..metrics.privacy import are_copies
-from ..model import find_generator
+from ..model.registry import find_generator
 from ..parameters import check_choice, check_count
 from ..protocols import DrawRequest
 from ..runtime.progress import without_warnings

@@ -17,7 +17,7 @@ from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted, Needs
 from ..generate import GUIDANCE_NEEDED
-from ..model import is_private, require
+from ..model.registry import is_private, require
 from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
 from ..protocols import Distance, Generator
 

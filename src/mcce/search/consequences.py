@@ -30,8 +30,8 @@ from ..constraints.derived import Derived
 from ..errors import NotFittedError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
-from ..relations import Dependency, Equality, Equivalence, Linear, Relation
-from ..relations.relation import match_values, values_of
+from ..relations.kinds import Dependency, Equivalence, Linear
+from ..relations.relation import Equality, Relation, match_values, values_of
 from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
 from ..tables.dtypes import to_dtype
 from ..tables.features import (

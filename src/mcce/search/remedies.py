@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ..constraints.collection import Constraints
-from ..counterfactuals import Reason, ReasonKind
+from ..counterfactuals.people import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..postprocess.validation import Answers

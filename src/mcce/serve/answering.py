@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import AnswerVariants, EncodedAnswers
-from ..constraints import Constraint
 from ..constraints.collection import read_given
-from ..counterfactuals import Counterfactuals, number_people
+from ..constraints.constraint import Constraint
 from ..counterfactuals.people import Record, as_records, plain_value
+from ..counterfactuals.result import Counterfactuals, number_people
 from ..errors import McceError
 from ..explainer import MCCE, requirements_of
 from ..fitted import Fitted

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
-from ..constraints import Constraint
+from ..constraints.constraint import Constraint
 from ..errors import McceError
 from ..explainer import MCCE
 from ..report.language import find_language, languages

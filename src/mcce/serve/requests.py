@@ -21,9 +21,9 @@ import pandas as pd
 from pandas.api import types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from ..constraints import Constraint
 from ..constraints.builders import BUILDERS
 from ..constraints.collection import Constraints
+from ..constraints.constraint import Constraint
 from ..constraints.files import make_constraints
 from ..counterfactuals.people import plain_value
 from ..errors import ConstraintError, shorten
@@ -31,7 +31,7 @@ from ..files.cell_values import CellError, ColumnReader
 from ..files.people_reader import PeopleReader
 from ..files.sources import KnownColumns, RawBlock
 from ..fitted import Fitted
-from ..model import is_identifier
+from ..model.identifiers import is_identifier
 from ..predictors.remote import UnusableJsonError, unique_keys
 from ..tables.columns import plain
 from ..tables.features import Feature

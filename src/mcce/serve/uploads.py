@@ -27,8 +27,8 @@ from typing import Any, BinaryIO, Literal
 
 import pandas as pd
 
-from ..constraints import Constraint
-from ..counterfactuals import Counterfactuals
+from ..constraints.constraint import Constraint
+from ..counterfactuals.result import Counterfactuals
 from ..errors import McceError, MissingExtraError, ParameterError, ReadError, shorten
 from ..files.answer_tables import Layout, stream_tables
 from ..files.people_reader import PeopleReader

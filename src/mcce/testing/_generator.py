@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..constraints import only_up
+from ..constraints.builders import only_up
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..errors import ParameterError
@@ -24,7 +24,7 @@ from ..kernels import (
     apply_limits,
     person_keys,
 )
-from ..model import encode_training, find_generator
+from ..model.registry import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
 from ..saving.fields import pack_fitted, unpack_fitted
 from ..tables.features import Feature

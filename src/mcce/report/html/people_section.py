@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import ALREADY, ANSWERED, UNANSWERED, Counterfactuals
+from ...counterfactuals.people import ALREADY, ANSWERED, UNANSWERED
+from ...counterfactuals.result import Counterfactuals
 from ...explainer import MCCE, requirements_of
 from ...fitted import Fitted
 from ...tables.columns import is_measured

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import Counterfactuals
+from ...counterfactuals.result import Counterfactuals
 from ...kernels import FloatArray
 from ...parameters import check_flag
 from ...tables.columns import as_numbers, is_measured

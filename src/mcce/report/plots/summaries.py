@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import UNANSWERED, Counterfactuals
+from ...counterfactuals.people import UNANSWERED
+from ...counterfactuals.result import Counterfactuals
 from ...errors import ParameterError, shorten
 from ...kernels import BoolArray, FloatArray
 from ...parameters import check_count, check_real, check_whole
