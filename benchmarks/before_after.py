@@ -1,4 +1,4 @@
-"""Answers of two versions to the same people, by measures that are nobody's objective.
+"""Answers of two versions to the same people, by measures that no search optimises.
 
 ``python benchmarks/before_after.py against CHECKOUT`` compares this checkout with another one that
 has its own ``.venv``. In steps: ``answers NAME`` writes the answers of the installed version to

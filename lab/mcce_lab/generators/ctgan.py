@@ -50,7 +50,7 @@ from .fixed_point import GanLayout, GanNetwork, chunk_rows, normal_noise, one_ho
 from .parts import DrawsCells, progress
 from .training import GanTraining, train_gan
 
-# Numbers are drawn from tables with so many bins.
+# Bins of the tables that numbers are drawn from.
 N_BINS = 64
 
 

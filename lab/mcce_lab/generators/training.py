@@ -28,12 +28,12 @@ from .fixed_point import WEIGHTS, GanLayout, Layout
 HELDOUT_SHARE, PATIENCE = 0.1, 10
 # Small data get smaller batches, or an epoch would hardly move the weights.
 MADE_STEPS, MIN_BATCH = 50, 32
-# Held-out rows are scored so many at a time.
+# Held-out rows scored at a time.
 SCORED_AT_ONCE = 4096
 # Of a GAN.
 TEMPERATURE, PENALTY, DROPOUT, LEAK = 0.2, 10.0, 0.5, 0.2
 BETAS, WEIGHT_DECAY = (0.5, 0.9), 1e-6
-# Small data get smaller batches: about so many steps per epoch, of so many packs at least.
+# Small data get smaller batches: about as many steps per epoch, each of a least number of packs.
 GAN_STEPS, MIN_PACKS = 10, 5
 # As many epochs as published, unless data are large.
 MAX_EPOCHS, MAX_STEPS = 300, 5000

@@ -75,7 +75,7 @@ PERMANENT = (
     ReadError,
     WorkerError,
 )
-# If the predictor failed on so many partitions and none is done, the run stops.
+# The run stops if the predictor failed on this many partitions and none is done.
 MAX_FAILED = 10
 # Explainers that a process keeps open although no thread uses them, for runs side by side.
 MAX_IDLE_EXPLAINERS = 2
@@ -205,7 +205,7 @@ def with_index(
 
 
 def check_block_rows(block_rows: Any) -> None:
-    """Raise unless people can be cut into blocks of so many."""
+    """Raise unless people can be cut into blocks of this size."""
     check_whole("block_rows", block_rows, 1, 2**31 - 1)
 
 

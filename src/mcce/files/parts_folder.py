@@ -102,7 +102,7 @@ class BlockRun:
         return Done(folder.write(number, fill))
 
     def at_least_one(self, blocks: Iterable[RawBlock]) -> Iterator[RawBlock]:
-        """The blocks; a block of nobody if there are none."""
+        """The blocks; one empty block if there are none."""
         nobody = RawBlock(0, {name: [] for name in self.reader.columns})
         found = iter(blocks)
         yield next(found, nobody)

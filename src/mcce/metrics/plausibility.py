@@ -297,7 +297,7 @@ def _categories(evaluator: Evaluator) -> list[int]:
 
 
 def _frequent(codes: Codes, least: float) -> IntArray:
-    """Levels in at least so many rows: n_a * n_b / n is never more than n_a."""
+    """Levels in at least ``least`` rows: n_a * n_b / n is never more than n_a."""
     return np.flatnonzero(np.bincount(codes) >= least)
 
 

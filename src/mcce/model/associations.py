@@ -23,7 +23,7 @@ from ..errors import ParameterError, SavedFileError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, sort_rows
 from ..tables.schema import EncodedRows, Schema
 
-# Tables with more columns are wide: there, each column is modelled from so many others at most.
+# Tables with more columns are wide: there, each column is modelled from at most MAX_INPUTS others.
 WIDE_COLUMNS, MAX_INPUTS = 32, 16
 # Rows looked at, groups of the values of an ordered column, and levels that are not put together.
 MAX_ROWS, N_GROUPS, MAX_LEVELS = 2_000, 8, 11
@@ -57,7 +57,7 @@ class Associations:
         return cls(_phi_squared(groups))
 
     def inputs(self, position: int, candidates: IntArray, most: int) -> IntArray:
-        """The candidates to predict a column from, at most so many, ascending.
+        """The candidates to predict a column from, at most ``most``, ascending.
 
         One after the other, the one most associated with the column for how much it has to do with
         those chosen before: columns that repeat one another would crowd out the rest.
@@ -76,7 +76,7 @@ class Associations:
 
 
 def is_wide(schema: Schema) -> bool:
-    """Whether a table has so many columns that each is modelled from a few others."""
+    """Whether a table is so wide that each column is modelled from a few others."""
     return len(schema.features) > WIDE_COLUMNS
 
 

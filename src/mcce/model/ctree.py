@@ -480,7 +480,7 @@ def _best_single(
 
 
 def _of_tables(left: IntArray, totals: IntArray, least: int) -> FloatArray:
-    """Statistics of divisions with so many rows of each class on the left."""
+    """Statistics of divisions by the number of rows of each class on the left."""
     shares = (left.astype(np.float64) ** 2 / totals).sum(axis=1)
     return _of_shares(shares, left.sum(axis=1), int(totals.sum()), least)
 

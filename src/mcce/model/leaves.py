@@ -202,7 +202,7 @@ class ListedLeaves:
         max_nodes: int,
         after: tuple[float, Codes] | None = None,
     ) -> Enumerated:
-        """The nearest rows with so many changes that could be drawn for a person.
+        """The nearest rows with a number of changes that could be drawn for a person.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ def anonymize(
     min_pureness: float = 0.9,
     constraints: Any = None,
 ) -> Counterfactuals[FrameT]:
-    """The result with ranges and sets of values that at least so many training people fit.
+    """The result with ranges and sets of values that at least ``k`` training people fit.
 
     Parameters
     ----------

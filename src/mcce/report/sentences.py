@@ -246,7 +246,7 @@ class Writer(Clauses):
 
 
 def readable(value: Decimal, digits: int) -> Decimal:
-    """A number with two decimal places, or so many digits if these take more."""
+    """A number with two decimal places, or a number of digits if these take more."""
     places = max(PLACES, digits - 1 - value.adjusted()) if value else 0
     if int(value.as_tuple().exponent) >= -places:
         return value

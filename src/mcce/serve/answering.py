@@ -329,7 +329,7 @@ def _accepted(fitted: Fitted) -> pd.DataFrame | None:
 
 
 def _histogram(feature: Feature, kind: CellKind, accepted: pd.Series[Any]) -> dict[str, Any] | None:
-    """How many accepted people have which values; few people are nobody."""
+    """Counts of accepted people by value; small counts are shown as 0."""
     if feature.kind == "categorical":
         if kind.levels is None:
             return None

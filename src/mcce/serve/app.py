@@ -234,7 +234,7 @@ class Routes:
         return FileResponse(str(PAGE.joinpath("index.html")))
 
     async def health(self) -> dict[str, str]:
-        """Whether the process lives."""
+        """Health check."""
         return {"status": "ok"}
 
     async def ready(self) -> dict[str, str]:

@@ -59,7 +59,7 @@ Rules = Annotated[
 ]
 JsonPersonList = Annotated[list[JsonPerson], Field(min_length=1)]
 BodyT = TypeVar("BodyT", bound="Body")
-# Numbers may be so many times as far from training as training is wide.
+# Numbers may lie outside of training by this many times its range.
 MAX_TRAINING_WIDTHS = 1_000
 MAX_LEVELS = 1_000
 MAX_RULES = 200
@@ -409,7 +409,7 @@ def _far(feature: Feature) -> tuple[float, float]:
 
 
 def _identifiers(fitted: Fitted) -> frozenset[str]:
-    """Texts and codes that tell people apart; a category can hold no others than it knows."""
+    """Identifier columns, except categoricals, whose levels are fixed."""
     n_rows = int(fitted.value_counts[0].sum()) if fitted.value_counts else 0
     return frozenset(
         str(feature.name)

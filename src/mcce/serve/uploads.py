@@ -310,7 +310,7 @@ class Upload:
                 )
 
     def run(self, show: Show) -> list[str]:
-        """Answer everybody, block by block; gives the names of the files that are made."""
+        """Answer all people block by block and return the names of the files."""
         most, total = self.settings.limits.job_people, estimate_rows(self.path, self._format)
         tables: list[pd.DataFrame] = []
         results: Results = []

@@ -232,7 +232,7 @@ class _GeneratorCase(Case):
         demand(np.array_equal(wide.codes, again.codes), check, "the same each time", "others")
 
     def try_enumeration(self) -> None:
-        """Rows are listed by cost, with so many changes."""
+        """Rows are listed by cost, with the requested number of changes."""
         person = self.first_person()
         own = person.own[self.schema.mutable]
         for n_changes in (1, 2):

@@ -116,7 +116,7 @@ def plot_changed_features(
 def _draw_bars(
     axes: Axes, shares: FloatArray, places: FloatArray, words: CellWords, theme: Theme
 ) -> list[Any]:
-    """Stacked bars; gives what the legend shows."""
+    """Draw stacked bars and return what the legend shows."""
     colours = {"more": theme.answer, "less": theme.less, "other": theme.other}
     start, handles = np.zeros(len(shares)), []
     for direction, width in zip(DIRECTIONS, shares.T, strict=True):
