@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from .model.trees import TreeChain as TreeChain
     from .predictors.decision import Decision as Decision
     from .predictors.decision import Interval as Interval
-    from .privacy.accounting import Ledger as Ledger
-    from .privacy.domains import Domain as Domain
+    from .privacy.private_accounting import Ledger as Ledger
+    from .privacy.private_domains import Domain as Domain
     from .privacy.private_trees import PrivateTrees as PrivateTrees
     from .search.config import ExactSearch as ExactSearch
     from .search.config import Search as Search
@@ -65,7 +65,7 @@ _MODULES = {
     "ConstraintError": "errors",
     "Counterfactuals": "counterfactuals.result",
     "Decision": "predictors.decision",
-    "Domain": "privacy.domains",
+    "Domain": "privacy.private_domains",
     "ExactSearch": "search.config",
     "FeatureDistance": "distances",
     "ForestChain": "model.forest",
@@ -73,7 +73,7 @@ _MODULES = {
     "InferenceTreeChain": "model.ctree",
     "Interval": "predictors.decision",
     "LabelsError": "errors",
-    "Ledger": "privacy.accounting",
+    "Ledger": "privacy.private_accounting",
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",

@@ -20,7 +20,7 @@ from ..files.training_sample import TrainingSample, even_blocks, sample_training
 from ..model.registry import is_private
 from ..predictors.adapters import adapt
 from ..predictors.decision import Interval
-from ..privacy.domains import read_domains
+from ..privacy.private_domains import read_domains
 from ..privacy.private_trees import PrivateTrees
 from ..runtime.progress import without_prints
 from .arguments import FitArguments

@@ -31,8 +31,14 @@ from ..parameters import check_count, check_real
 from ..search.consequences import ComputedColumn
 from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
-from .generalization import describe_cell
-from .widening import AnonymityRequest, AnswersToWiden, PurenessMeter, WidenedAnswer, Widener
+from .anonymity_generalization import describe_cell
+from .anonymity_widening import (
+    AnonymityRequest,
+    AnswersToWiden,
+    PurenessMeter,
+    WidenedAnswer,
+    Widener,
+)
 
 # Rows that are scored to measure the pureness of an answer.
 ROWS_TO_MEASURE = 1000

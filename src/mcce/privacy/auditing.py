@@ -29,7 +29,7 @@ from ..runtime.progress import without_warnings
 from ..tables.columns import Kind
 from ..tables.frames import read_frame
 from ..tables.schema import Schema
-from .attacks import (
+from .audit_attacks import (
     check_known,
     closest_figures,
     copy_figures,

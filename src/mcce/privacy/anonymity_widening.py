@@ -26,7 +26,7 @@ from ..kernels import BoolArray, Codes, IntArray, draw_keys, person_keys, pick
 from ..predictors.decision import ROWS_PER_CALL
 from ..tables.columns import differ
 from ..tables.schema import OWN, EncodedRows
-from .generalization import NO_RUN, Cell, Own, Widening, own_values
+from .anonymity_generalization import NO_RUN, Cell, Own, Widening, own_values
 
 # Rows that are scored to choose a cell.
 ROWS_TO_CHOOSE = 100
