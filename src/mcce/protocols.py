@@ -32,6 +32,7 @@ from .kernels import (
     draw_keys,
     person_keys,
     pick,
+    scaled_gap,
     uniforms,
 )
 from .parameters import check_choice, check_count, check_flag, check_real, check_whole
@@ -83,6 +84,7 @@ __all__ = [
     "make_decision",
     "person_keys",
     "pick",
+    "scaled_gap",
     "uniforms",
 ]
 

@@ -31,7 +31,7 @@ from ..kernels import (
 )
 from ..parameters import check_choice, check_count, check_real
 from ..tables.schema import EncodedRows
-from .evaluator import Among, Evaluator, FrameLike, ResultLike, as_evaluator, read_rows, scaled
+from .evaluator import Among, Evaluator, FrameLike, ResultLike, as_evaluator, read_rows
 from .matching import check_k, shared_points
 
 Scale = Literal["range", "ranks"]
@@ -152,9 +152,9 @@ def outlier_factor(
             f"{shorten(k)}."
         )
     model = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(
-        matrix(evaluator, evaluator.rows)[places]
+        evaluator.matrix(evaluator.rows)[places]
     )
-    return explained.to_series(_anomaly(model, matrix(evaluator, encoded)), "outlier_factor")
+    return explained.to_series(_anomaly(model, evaluator.matrix(encoded)), "outlier_factor")
 
 
 def distinct(evaluator: Evaluator, among: Among) -> IntArray:
@@ -198,28 +198,8 @@ def isolation(
     evaluator = as_evaluator(training)
     explained, encoded = read_rows(rows, evaluator)
     model = IsolationForest(n_estimators=100, random_state=random_state)
-    model.fit(matrix(evaluator, evaluator.rows)[evaluator.among(among)])
-    return explained.to_series(_anomaly(model, matrix(evaluator, encoded)), "isolation")
-
-
-def matrix(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
-    """Rows as a matrix without gaps, shape (n_rows, n_columns).
-
-    A number is scaled to [0, 1] in training. A second column marks it as missing, in which case
-    the first holds the training median. A category has a column per level and one for levels not
-    in training; two different levels are at Euclidean distance 1.
-    """
-    parts = []
-    for position, feature in enumerate(evaluator.schema.features):
-        own, trained = scaled(rows, position), scaled(evaluator.rows, position)
-        if own is None or trained is None:
-            exact = rows.exact[position]
-            codes = np.where(exact < 0, feature.n_codes, exact)
-            parts.append((codes[:, None] == np.arange(feature.n_codes + 1)) / np.sqrt(2.0))
-            continue
-        missing = np.isnan(own)
-        parts.append(np.column_stack([np.where(missing, np.nanmedian(trained), own), missing]))
-    return np.concatenate(parts, axis=1)
+    model.fit(evaluator.matrix(evaluator.rows)[evaluator.among(among)])
+    return explained.to_series(_anomaly(model, evaluator.matrix(encoded)), "isolation")
 
 
 class _Scorer(Protocol):

@@ -194,8 +194,22 @@ def association(first: np.ndarray, second: np.ndarray) -> float:
     """Strength of association in [0, 1] of two columns, 0 where one is constant.
 
     Absolute Pearson correlation of two numeric columns, correlation ratio of a numeric and a
-    categorical one, bias-corrected Cramér's V of two categorical ones. Floats are numbers, whole
-    numbers are levels. Rows with a missing number are left out.
+    categorical one, bias-corrected Cramér's V of two categorical ones. Rows with a missing number
+    are left out.
+
+    Parameters
+    ----------
+    first, second : (n_rows,)
+        Floats are numbers, NaN where missing; whole numbers are levels, 0 or more.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> association(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0]))
+    1.0
     """
     if second.dtype.kind == "f":
         first, second = second, first
