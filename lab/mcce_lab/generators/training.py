@@ -219,7 +219,7 @@ class GanTraining:
         return self.n_epochs
 
 
-class Generator:
+class GeneratorNetwork:
     """The network that makes rows."""
 
     def __init__(self, torch: Any, layout: GanLayout, random: Any) -> None:
@@ -334,7 +334,7 @@ def train_gan(
     real, given = (
         torch.tensor(part, dtype=torch.float32, device=training.device) for part in (rows, context)
     )
-    generator = Generator(torch, layout, random)
+    generator = GeneratorNetwork(torch, layout, random)
     n_units = training.pack * (real.shape[1] + given.shape[1])
     critic = Critic(torch, n_units, layout.n_hidden, random)
     both = [list(generator.weights.values()), critic.weights]
@@ -361,7 +361,7 @@ def train_gan(
 
 def _step_critic(
     torch: Any,
-    generator: Generator,
+    generator: GeneratorNetwork,
     critic: Critic,
     real: Any,
     context: Any,
@@ -385,7 +385,7 @@ def _step_critic(
 
 def _step_generator(
     torch: Any,
-    generator: Generator,
+    generator: GeneratorNetwork,
     critic: Critic,
     context: Any,
     training: GanTraining,

@@ -151,10 +151,10 @@ def outlier_factor(
             f"k must be less than the number of distinct training rows, {places.size}, got "
             f"{shorten(k)}."
         )
-    model = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(
+    detector = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(
         evaluator.matrix(evaluator.rows)[places]
     )
-    return explained.to_series(_anomaly(model, evaluator.matrix(encoded)), "outlier_factor")
+    return explained.to_series(_anomaly(detector, evaluator.matrix(encoded)), "outlier_factor")
 
 
 def distinct(evaluator: Evaluator, among: Among) -> IntArray:
@@ -197,18 +197,18 @@ def isolation(
     check_count("random_state", random_state, least=0)
     evaluator = as_evaluator(training)
     explained, encoded = read_rows(rows, evaluator)
-    model = IsolationForest(n_estimators=100, random_state=random_state)
-    model.fit(evaluator.matrix(evaluator.rows)[evaluator.among(among)])
-    return explained.to_series(_anomaly(model, evaluator.matrix(encoded)), "isolation")
+    detector = IsolationForest(n_estimators=100, random_state=random_state)
+    detector.fit(evaluator.matrix(evaluator.rows)[evaluator.among(among)])
+    return explained.to_series(_anomaly(detector, evaluator.matrix(encoded)), "isolation")
 
 
 class _Scorer(Protocol):
     def score_samples(self, X: FloatArray) -> FloatArray: ...
 
 
-def _anomaly(model: _Scorer, points: FloatArray) -> FloatArray:
+def _anomaly(detector: _Scorer, points: FloatArray) -> FloatArray:
     """Score of each row; scikit-learn gives it with the opposite sign."""
-    return -model.score_samples(points) if len(points) else np.empty(0)
+    return -detector.score_samples(points) if len(points) else np.empty(0)
 
 
 def contradictory_pairs(

@@ -134,14 +134,14 @@ def _by_chance(sizes: IntArray, n_rows: int) -> IntArray:
 
 
 def visit_order(
-    order: str | Sequence[Hashable], rows: EncodedRows, decision: BoolArray | None
+    order: str | Sequence[Hashable], rows: EncodedRows, is_desired: BoolArray | None
 ) -> IntArray:
     """Positions of the mutable features in the order they are modelled."""
     schema = rows.schema
     if isinstance(order, str) and order == "data":
         return schema.mutable
     if isinstance(order, str) and order == "correlation":
-        return _by_association(rows, decision)
+        return _by_association(rows, is_desired)
     return named_order(order, schema)
 
 
@@ -167,7 +167,7 @@ def named_order(names: Any, schema: Schema) -> IntArray:
     return np.array([schema.names.index(name) for name in names], dtype=np.int64)
 
 
-def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
+def _by_association(rows: EncodedRows, is_desired: BoolArray | None) -> IntArray:
     """Greedily the unvisited feature with the largest mean association to the visited ones."""
     numbers = [rows.numbers(position) for position in range(len(rows.schema.features))]
     columns: list[np.ndarray] = [
@@ -175,8 +175,8 @@ def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
         for own, codes in zip(numbers, rows.tree_codes, strict=True)
     ]
     visited = [columns[position] for position in rows.schema.immutable]
-    if decision is not None:
-        visited.append(decision.astype(np.int64))
+    if is_desired is not None:
+        visited.append(is_desired.astype(np.int64))
     waiting = list(rows.schema.mutable)
     order = []
     while waiting:

@@ -129,7 +129,7 @@ class LeafChain:
         Draws
             Codes of shape (n_mutable, n_groups, n_draws).
         """
-        if request.decision is not None and not request.decision.all():
+        if request.is_desired is not None and not request.is_desired.all():
             self._check_grown_for(False)
         return Draws(
             sample(

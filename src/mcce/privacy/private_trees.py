@@ -129,7 +129,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int = 0,
         n_jobs: int | None = 1,
@@ -155,9 +155,9 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         check_settings(self)
         domains = check_public(rows.schema, self.domains)
         order = private_order(self.visit_order, rows.schema)
-        bins = with_decision(bin_rows(rows, domains), decision)
+        bins = with_decision(bin_rows(rows, domains), is_desired)
         # A cell that is not declared has no bin; such rows are left out, as by encode_training.
-        used = np.isin(decision, self.decisions) & (bins >= 0).all(axis=0)
+        used = np.isin(is_desired, self.decisions) & (bins >= 0).all(axis=0)
         self.n_desired_: int
         trees, self.n_desired_ = grow_private_chain(
             bins[:, used],

@@ -324,8 +324,9 @@ def _step(feature: Feature, kind: CellKind) -> float | None:
 
 def _accepted(fitted: Fitted) -> pd.DataFrame | None:
     """Accepted people of training; None if fit kept none."""
-    model = fitted.plausibility
-    return None if model is None else EncodedRows.from_codes(fitted.schema, model.codes_).frame
+    if fitted.plausibility is None:
+        return None
+    return EncodedRows.from_codes(fitted.schema, fitted.plausibility.codes_).frame
 
 
 def _histogram(feature: Feature, kind: CellKind, accepted: pd.Series[Any]) -> dict[str, Any] | None:

@@ -166,9 +166,9 @@ def check_media(headers: Mapping[str, str], expected: str) -> None:
         raise RefusalError.of(415, f"expected {expected}", "media", "header", "Content-Type")
 
 
-def parse_body(content: bytes, model: type[BodyT]) -> BodyT:
+def parse_body(content: bytes, body_type: type[BodyT]) -> BodyT:
     """A request of a kind."""
-    return check_fields(parse_json(content, "body"), model)
+    return check_fields(parse_json(content, "body"), body_type)
 
 
 def parse_json(content: bytes, *loc: str | int) -> Any:
@@ -193,10 +193,10 @@ def parse_json(content: bytes, *loc: str | int) -> Any:
     return given
 
 
-def check_fields(given: Any, model: type[BodyT]) -> BodyT:
+def check_fields(given: Any, body_type: type[BodyT]) -> BodyT:
     """Fields as a request of a kind."""
     try:
-        return model.model_validate(given)
+        return body_type.model_validate(given)
     except ValidationError as error:
         raise RefusalError(422, [_problem(dict(one)) for one in error.errors()]) from None
 

@@ -68,7 +68,7 @@ class _GeneratorCase(Case):
         self.generator = generator
         self.frame = make_frame()
         self.rows: EncodedRows = encode_training(self.new(), self.frame, immutable=IMMUTABLE)
-        self.decision = score(self.frame) >= DESIRED[0]
+        self.is_desired = score(self.frame) >= DESIRED[0]
         self.blank = self.new()
         self.fitted = self.fit(self.blank)
         self.people: EncodedRows = self.schema.encode(make_frame(N_GROUPS, seed=1))
@@ -102,7 +102,7 @@ class _GeneratorCase(Case):
 
     def fit(self, generator: Any) -> Any:
         """Fit a generator as MCCE does."""
-        return generator.fit(self.rows, self.decision, seed=SEED, n_jobs=1, verbose=False)
+        return generator.fit(self.rows, self.is_desired, seed=SEED, n_jobs=1, verbose=False)
 
     def sample(self, groups: IntArray | None = None, draws: IntArray | None = None) -> np.ndarray:
         """Values drawn for some groups, shape (n_mutable, n_groups, n_draws)."""
