@@ -161,8 +161,8 @@ def _plan_blocks(
         bar=bar,
         anonymity=_anonymity(arguments, explainer.schema_),
     )
-    nobody, numbered = explain(reader.empty()), not arguments.key
-    layout = Layout.plan(reader, nobody, arguments.prefix, numbered=numbered)
+    empty_result, numbered = explain(reader.empty()), not arguments.key
+    layout = Layout.plan(reader, empty_result, arguments.prefix, numbered=numbered)
     return BlockRun(explain, reader, layout)
 
 
@@ -309,8 +309,10 @@ def _plan_files(
     read_plan = ReadPlan(tuple(keep), whole, read_dtypes(table.dtypes), table.delimiter)
     reader = _first_reader(explainer, read_plan, files)
     _show_ignored(arguments, reader)
-    nobody = explainer.explain(reader.empty(), constraints=rules)
-    return read_plan, Layout.plan(reader, nobody, arguments.prefix, numbered=not arguments.key)
+    empty_result = explainer.explain(reader.empty(), constraints=rules)
+    return read_plan, Layout.plan(
+        reader, empty_result, arguments.prefix, numbered=not arguments.key
+    )
 
 
 def _first_reader(

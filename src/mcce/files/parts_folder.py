@@ -103,9 +103,9 @@ class BlockRun:
 
     def at_least_one(self, blocks: Iterable[RawBlock]) -> Iterator[RawBlock]:
         """The blocks; one empty block if there are none."""
-        nobody = RawBlock(0, {name: [] for name in self.reader.columns})
+        empty = RawBlock(0, {name: [] for name in self.reader.columns})
         found = iter(blocks)
-        yield next(found, nobody)
+        yield next(found, empty)
         yield from found
 
 

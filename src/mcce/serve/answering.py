@@ -62,12 +62,12 @@ class Answerer:
         """An answerer with a copy of an explainer."""
         own = copy.copy(explainer).set_params(max_seconds=None, verbose=False)
         requirements_of(own)
-        nobody = _nobody(own)
+        no_people = _no_people(own)
         fingerprint = fingerprint or _explainer_checksum(own)
         own.set_params(constraints=[*read_given(own.constraints), *rules])
         requirements_of(own)
         made = cls(own, (), fingerprint)
-        names = [name for name in get_args(SearchName) if made._can_search(name, nobody)]
+        names = [name for name in get_args(SearchName) if made._can_search(name, no_people)]
         return replace(made, searches=tuple(names))
 
     def score(self, people: pd.DataFrame) -> tuple[list[float | None], list[bool]]:
@@ -184,9 +184,9 @@ class Answerer:
         changed = {name: value for name, value in given.items() if value is not None}
         return copy.copy(self.explainer).set_params(**changed) if changed else self.explainer
 
-    def _can_search(self, name: str, nobody: pd.DataFrame) -> bool:
+    def _can_search(self, name: str, no_people: pd.DataFrame) -> bool:
         try:
-            self._variant(name, None).explain(nobody)
+            self._variant(name, None).explain(no_people)
         except McceError:
             return False
         return True
@@ -199,7 +199,7 @@ def _explainer_checksum(explainer: MCCE) -> str:
         return checksum(path)
 
 
-def _nobody(explainer: MCCE) -> pd.DataFrame:
+def _no_people(explainer: MCCE) -> pd.DataFrame:
     """No people, in the columns of an explainer."""
     tables = {feature.name: feature.table for feature in explainer.schema_.features}
     return pd.DataFrame({name: table.iloc[:0] for name, table in tables.items()})

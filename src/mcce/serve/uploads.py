@@ -316,8 +316,8 @@ class Upload:
         results: Results = []
         names: list[Any] = []
         with self._open() as (source, reader):
-            nobody = self._explain(reader.empty(), lambda n_more: None)
-            layout = Layout.plan(reader, nobody, _prefix(reader, nobody))
+            empty_result = self._explain(reader.empty(), lambda n_more: None)
+            layout = Layout.plan(reader, empty_result, _prefix(reader, empty_result))
             for block in iterate(self.path, source, reader.columns, BLOCK):
                 if block.first + block.n_rows > most:
                     raise ParameterError(
@@ -396,10 +396,10 @@ class Upload:
         return [REPORT]
 
 
-def _prefix(reader: PeopleReader, nobody: Counterfactuals[pd.DataFrame]) -> str:
+def _prefix(reader: PeopleReader, empty_result: Counterfactuals[pd.DataFrame]) -> str:
     """A prefix of our columns, if columns of the file have their names."""
     try:
-        Layout.plan(reader, nobody)
+        Layout.plan(reader, empty_result)
     except ParameterError:
         return PREFIX
     return ""
