@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from cases import load
-from mcce.model import GENERATORS
+from mcce.model.registry import GENERATORS
 from mcce.protocols import DrawRequest, person_keys
 from mcce.tables.schema import Schema
 
@@ -55,14 +55,14 @@ def line(
     name: str,
     generator: Any,
     frame: pd.DataFrame,
-    decision: np.ndarray,
+    is_desired: np.ndarray,
     kept: np.ndarray,
     immutable: list[str],
 ) -> str:
     """What one generator takes, as a row of the table."""
     rows = Schema.learn_rows(frame[kept], immutable=immutable)
     cpu, clock = time.process_time(), time.perf_counter()
-    generator.fit(rows, decision[kept], seed=0, n_jobs=1, verbose=True)
+    generator.fit(rows, is_desired[kept], seed=0, n_jobs=1, verbose=True)
     fit = time.process_time() - cpu, time.perf_counter() - clock
     given = rows.schema.encode(frame[~kept].head(N_PEOPLE)).tree_codes
     keys = person_keys(0, given[rows.schema.immutable].T)
@@ -71,15 +71,15 @@ def line(
     draw = time.process_time() - cpu
     likelihood = "none"
     if generator.capabilities.density:
-        likelihood = held_out(generator, rows.schema, frame[~kept], decision[~kept])
+        likelihood = held_out(generator, rows.schema, frame[~kept], is_desired[~kept])
     return f"| {name} | {fit[0]:.1f} | {fit[1]:.1f} | {draw:.1f} | {likelihood} |"
 
 
-def held_out(generator: Any, schema: Schema, frame: pd.DataFrame, decision: np.ndarray) -> str:
+def held_out(generator: Any, schema: Schema, frame: pd.DataFrame, is_desired: np.ndarray) -> str:
     """Mean log-likelihood of rows that can be drawn, and the share that cannot."""
     values = np.concatenate(
         [
-            generator.log_likelihood(schema.encode(frame[decision == one]), decision=bool(one))
+            generator.log_likelihood(schema.encode(frame[is_desired == one]), decision=bool(one))
             for one in (False, True)
         ]
     )

@@ -24,7 +24,7 @@ import pandas as pd
 from cases import load
 from mcce import MCCE, Domain, McceWarning, PrivateTrees
 from mcce.kernels import Codes, person_keys
-from mcce.privacy.domains import bin_rows, encode_public
+from mcce.privacy.private_domains import bin_rows, encode_public
 from mcce.protocols import DrawRequest
 from mcce.tables.schema import EncodedRows
 from mcce_lab.experiments.case import Case

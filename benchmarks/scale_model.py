@@ -152,7 +152,7 @@ def seconds_per_person(terms: np.ndarray, setting: Setting) -> float:
 
 
 def plan(slope: Mapping[str, Any], n_people: float, predictor_us: float) -> dict[str, float]:
-    """Cores, terabytes and euros for a night of so many people."""
+    """Cores, terabytes and euros for a night with a number of people."""
     seconds = n_people * (slope["seconds"] + slope["rows"] * predictor_us * 1e-6)
     hours = seconds / 3600
     return {

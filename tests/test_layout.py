@@ -1,4 +1,4 @@
-"""The tests themselves: of public names, and synchronised by events."""
+"""Imports inside mcce, and the tests themselves: of public names, synchronised by events."""
 
 from __future__ import annotations
 
@@ -57,6 +57,18 @@ def test_tests_use_few_internal_modules_and_do_not_sleep():
     )
     assert len(internal) <= MAX_INTERNALS, f"{len(internal)} internal modules:\n{listed}"
     assert sleeping == set(SLEEPS)
+
+
+def test_modules_import_names_from_where_they_are_defined():
+    found = []
+    for path in sorted(Path(mcce.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level and node.module:
+                room = path.parents[node.level - 1].joinpath(*node.module.split("."))
+                if room.is_dir() and room.name != "kernels":
+                    found.append(f"{path.name}:{node.lineno} imports from {node.module}")
+
+    assert found == []
 
 
 def modules_of(tree: ast.Module) -> set[str]:

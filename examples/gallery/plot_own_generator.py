@@ -30,8 +30,8 @@ class AcceptedRows(BaseEstimator):
 
     capabilities = Capabilities()
 
-    def fit(self, rows: Any, decision: np.ndarray, **ignored: Any) -> Self:
-        self.codes_ = rows.codes[rows.schema.mutable][:, decision]
+    def fit(self, rows: Any, is_desired: np.ndarray, **ignored: Any) -> Self:
+        self.codes_ = rows.codes[rows.schema.mutable][:, is_desired]
         return self
 
     def sample(self, request: DrawRequest) -> Draws:

@@ -100,7 +100,7 @@ class IVDM(FeatureDistance):
         HVDM(alpha=self.alpha).check(schema)
         check_whole("n_bins", self.n_bins, 1, MAX_BINS)
 
-    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
+    def fit(self, schema: Schema, rows: EncodedRows, is_desired: BoolArray) -> Self:
         """Learn how the decision depends on the value of each mutable feature.
 
         Parameters
@@ -109,7 +109,7 @@ class IVDM(FeatureDistance):
             The columns.
         rows
             The training rows.
-        decision : (n_train,)
+        is_desired : (n_train,)
             True where the predictor decides as desired.
 
         Returns
@@ -123,9 +123,9 @@ class IVDM(FeatureDistance):
             If a parameter cannot be used.
         """
         self.check(schema)
-        self.levels_ = HVDM(alpha=self.alpha, missing=self.missing).fit(schema, rows, decision)
+        self.levels_ = HVDM(alpha=self.alpha, missing=self.missing).fit(schema, rows, is_desired)
         bins = [
-            _bin_shares(schema.features[at], rows.codes[at], decision, self.n_bins, self.alpha)
+            _bin_shares(schema.features[at], rows.codes[at], is_desired, self.n_bins, self.alpha)
             for at in schema.mutable[schema.spreads > 0]
         ]
         self.bins_ = np.array(bins).reshape(len(bins), self.n_bins + 2, 2)
@@ -202,7 +202,7 @@ class IVDM(FeatureDistance):
 
 
 def _bin_shares(
-    feature: Feature, codes: Any, decision: BoolArray, n_bins: int, alpha: float
+    feature: Feature, codes: Any, is_desired: BoolArray, n_bins: int, alpha: float
 ) -> FloatArray:
     """Shares of the decisions at the middle of each bin of a number, declined first.
 
@@ -213,9 +213,9 @@ def _bin_shares(
     assert feature.numbers is not None
     place = _bin_places(feature, feature.numbers[codes[known]], n_bins)
     bins = np.minimum(np.floor(place).astype(np.int64), n_bins - 1)
-    counts = np.bincount(bins * 2 + decision[known], minlength=2 * n_bins).reshape(n_bins, 2)
+    counts = np.bincount(bins * 2 + is_desired[known], minlength=2 * n_bins).reshape(n_bins, 2)
     there = np.flatnonzero(counts.sum(axis=1))
-    total = np.bincount(decision.astype(np.int64), minlength=2)
+    total = np.bincount(is_desired.astype(np.int64), minlength=2)
     prior = alpha * (total / max(int(total.sum()), 1))
     size = counts[there].sum(axis=1, keepdims=True) + alpha
     shares = (counts[there] + prior) / size

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from . import protocols as protocols
     from . import report as report
     from . import testing as testing
-    from .counterfactuals import AnonymousAnswers as AnonymousAnswers
-    from .counterfactuals import Counterfactuals as Counterfactuals
+    from .counterfactuals.anonymous import AnonymousAnswers as AnonymousAnswers
+    from .counterfactuals.result import Counterfactuals as Counterfactuals
     from .distances import HVDM as HVDM
     from .distances import L1 as L1
     from .distances import FeatureDistance as FeatureDistance
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from .model.trees import TreeChain as TreeChain
     from .predictors.decision import Decision as Decision
     from .predictors.decision import Interval as Interval
-    from .privacy.accounting import Ledger as Ledger
-    from .privacy.domains import Domain as Domain
+    from .privacy.private_accounting import Ledger as Ledger
+    from .privacy.private_domains import Domain as Domain
     from .privacy.private_trees import PrivateTrees as PrivateTrees
     from .search.config import ExactSearch as ExactSearch
     from .search.config import Search as Search
@@ -61,11 +61,11 @@ _MODULES = {
     "HVDM": "distances",
     "L1": "distances",
     "MCCE": "explainer",
-    "AnonymousAnswers": "counterfactuals",
+    "AnonymousAnswers": "counterfactuals.anonymous",
     "ConstraintError": "errors",
-    "Counterfactuals": "counterfactuals",
+    "Counterfactuals": "counterfactuals.result",
     "Decision": "predictors.decision",
-    "Domain": "privacy.domains",
+    "Domain": "privacy.private_domains",
     "ExactSearch": "search.config",
     "FeatureDistance": "distances",
     "ForestChain": "model.forest",
@@ -73,7 +73,7 @@ _MODULES = {
     "InferenceTreeChain": "model.ctree",
     "Interval": "predictors.decision",
     "LabelsError": "errors",
-    "Ledger": "privacy.accounting",
+    "Ledger": "privacy.private_accounting",
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",

@@ -102,7 +102,7 @@ class FeatureDistance(BaseEstimator):
         """Whether it learns from training rows, rather than from the ranges of columns alone."""
         return bool(self.array_names)
 
-    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
+    def fit(self, schema: Schema, rows: EncodedRows, is_desired: BoolArray) -> Self:
         """Check the parameters, and learn from the training rows.
 
         Parameters
@@ -111,7 +111,7 @@ class FeatureDistance(BaseEstimator):
             The columns.
         rows
             The training rows.
-        decision : (n_train,)
+        is_desired : (n_train,)
             True where the predictor decides as desired.
 
         Returns
@@ -344,7 +344,7 @@ class HVDM(FeatureDistance):
         check_real("alpha", self.alpha, "a finite number >= 0")
         check_choice("variant", self.variant, ("N1", "N2", "N3"))
 
-    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
+    def fit(self, schema: Schema, rows: EncodedRows, is_desired: BoolArray) -> Self:
         """Learn the shares of levels and the standard deviations of numbers.
 
         Parameters
@@ -353,7 +353,7 @@ class HVDM(FeatureDistance):
             The columns.
         rows
             The training rows.
-        decision : (n_train,)
+        is_desired : (n_train,)
             True where the predictor decides as desired.
 
         Returns
@@ -373,7 +373,7 @@ class HVDM(FeatureDistance):
         shares = [
             None
             if feature.kind == "numeric"
-            else _level_shares(_count_decisions(codes, decision, feature.n_codes), self.alpha)
+            else _level_shares(_count_decisions(codes, is_desired, feature.n_codes), self.alpha)
             for feature, codes in columns
         ]
         return self._keep(features, spreads, shares)
@@ -599,9 +599,9 @@ def _level_shares(counts: IntArray, alpha: float) -> FloatArray:
     return (counts + prior) / np.where(size > 0, size, 1.0)
 
 
-def _count_decisions(codes: IntArray, decision: BoolArray, n_codes: int) -> IntArray:
+def _count_decisions(codes: IntArray, is_desired: BoolArray, n_codes: int) -> IntArray:
     """Training rows of each code by decision, declined first, shape (n_codes, 2)."""
-    both = codes.astype(np.int64) * N_CLASSES + decision
+    both = codes.astype(np.int64) * N_CLASSES + is_desired
     return np.bincount(both, minlength=n_codes * N_CLASSES).reshape(n_codes, N_CLASSES)
 
 

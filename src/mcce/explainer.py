@@ -21,12 +21,13 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from .constraints.collection import Constraints
-from .counterfactuals import Counterfactuals, FrameT
+from .counterfactuals.anonymous import FrameT
+from .counterfactuals.result import Counterfactuals
 from .distances import find_distance
 from .errors import NotFittedError
 from .fitted import FitRequest, Fitted, learn, plausibility_model
 from .kernels import FloatArray
-from .model import find_generator, require
+from .model.registry import find_generator, require
 from .parameters import (
     check_parameters,
     check_real,
@@ -515,7 +516,7 @@ class MCCE(BaseEstimator):
         NotFittedError, SavedFileError, ParameterError
             If the explainer is not fitted, or the file or a parameter cannot be written.
         """
-        from .saving import save
+        from .saving.document import save
 
         fitted = self._check_ready()
         save(self.get_params(deep=False), fitted, path, key)
@@ -773,7 +774,7 @@ def load(
     >>> loaded.explain(bank.head(2)).frame.equals(explainer.explain(bank.head(2)).frame)
     True
     """
-    from .saving import restore
+    from .saving.document import restore
 
     check_real("tolerance", tolerance, "a finite number >= 0")
 

@@ -17,13 +17,8 @@ from .constraints.collection import Constraints
 from .constraints.derived import warn_of_wrong_formulas
 from .errors import NotFittedError
 from .kernels import BoolArray, Codes, IntArray, check_cancellation, rows_as_bytes
-from .model import (
-    encode_training,
-    is_private,
-    limit_inputs,
-    visit_order_of,
-    warn_of_useless_columns,
-)
+from .model.identifiers import warn_of_useless_columns
+from .model.registry import encode_training, is_private, limit_inputs, visit_order_of
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
 from .protocols import Distance, Generator
@@ -35,7 +30,7 @@ from .tables.schema import EncodedRows, Schema
 if TYPE_CHECKING:
     from .plausibility.model import PlausibilityModel
     from .plausibility.surrogate import Surrogate
-    from .relations import FoundRelation
+    from .relations.relation import FoundRelation
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from .kernels import (
     first_of_each,
     person_keys,
 )
-from .model import require
+from .model.registry import require
 from .protocols import DrawRequest, Draws, Generator
 from .tables.columns import canonical_floats
 from .tables.dtypes import cast_like

@@ -32,11 +32,12 @@ from .kernels import (
     draw_keys,
     person_keys,
     pick,
+    scaled_gap,
     uniforms,
 )
 from .parameters import check_choice, check_count, check_flag, check_real, check_whole
-from .predictors import make_decision
 from .predictors.decision import ScoredRows
+from .predictors.desired import make_decision
 from .runtime.progress import Progress
 from .tables.columns import Kind
 from .tables.features import Feature
@@ -45,7 +46,7 @@ from .tables.schema import OWN, EncodedRows, Schema
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .counterfactuals import Counterfactuals
+    from .counterfactuals.result import Counterfactuals
 
 __all__ = [
     "OWN",
@@ -83,6 +84,7 @@ __all__ = [
     "make_decision",
     "person_keys",
     "pick",
+    "scaled_gap",
     "uniforms",
 ]
 
@@ -157,8 +159,8 @@ class DrawRequest:
     least : (n_draws,), optional
         How many training rows whose value the group may have a value is drawn from, at least; all
         of them if there are fewer. None requires nothing.
-    decision : (n_groups,), optional
-        The decision of each group; None is the desired one for all.
+    is_desired : (n_groups,), optional
+        Whether each group gets the desired decision; None is yes for all.
 
     Examples
     --------
@@ -174,15 +176,15 @@ class DrawRequest:
     limits: DrawLimits | None = None
     guide: Guide | None = None
     least: IntArray | None = None
-    decision: BoolArray | None = None
+    is_desired: BoolArray | None = None
 
     @property
     def inputs(self) -> Codes:
         """``given``, and the decision after all features, shape (n_features + 1, n_groups)."""
-        decision = self.decision
-        if decision is None:
-            decision = np.ones(self.given.shape[1], dtype=bool)
-        return np.vstack([self.given, decision[None, :].astype(np.int32)])
+        is_desired = self.is_desired
+        if is_desired is None:
+            is_desired = np.ones(self.given.shape[1], dtype=bool)
+        return np.vstack([self.given, is_desired[None, :].astype(np.int32)])
 
     @cached_property
     def row_keys(self) -> WordArray:
@@ -225,7 +227,7 @@ class DrawRequest:
             limits,
             guide,
             None if self.least is None else self.least[draws],
-            None if self.decision is None else self.decision[groups],
+            None if self.is_desired is None else self.is_desired[groups],
         )
 
     def allowed(self, position: int, n_codes: int) -> BoolArray | None:
@@ -302,9 +304,9 @@ class Generator(Protocol):
     >>> class Marginals:
     ...     capabilities = Capabilities()
     ...
-    ...     def fit(self, rows, decision, *, seed, n_jobs, verbose):
+    ...     def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
     ...         self.mutable = rows.schema.mutable
-    ...         self.values = [rows.codes[at][decision] for at in self.mutable]
+    ...         self.values = [rows.codes[at][is_desired] for at in self.mutable]
     ...         return self
     ...
     ...     def sample(self, request):
@@ -330,7 +332,7 @@ class Generator(Protocol):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int,
         n_jobs: int | None,
@@ -344,7 +346,7 @@ class Generator(Protocol):
         ----------
         rows
             The training rows.
-        decision : (n_train,)
+        is_desired : (n_train,)
             True where the predictor decides as desired.
         seed
             Seed of the fit.
@@ -439,7 +441,7 @@ class Distance(Protocol):
     >>> class Largest:
     ...     name = "largest"
     ...
-    ...     def fit(self, schema, rows, decision):
+    ...     def fit(self, schema, rows, is_desired):
     ...         return self
     ...
     ...     def __call__(self, candidates):
@@ -454,7 +456,7 @@ class Distance(Protocol):
         """Name of the column in ``result.measures``."""
         ...
 
-    def fit(self, schema: Schema, rows: EncodedRows, decision: BoolArray) -> Self:
+    def fit(self, schema: Schema, rows: EncodedRows, is_desired: BoolArray) -> Self:
         """Learn from the training rows; returns itself.
 
         Parameters
@@ -463,7 +465,7 @@ class Distance(Protocol):
             The columns.
         rows
             The training rows.
-        decision : (n_train,)
+        is_desired : (n_train,)
             True where the predictor decides as desired.
         """
         ...

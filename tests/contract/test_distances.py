@@ -52,7 +52,7 @@ def test_variants_and_the_distances_of_users_keep_them_too():
 
 
 class Nameless:
-    def fit(self, schema, rows, decision):
+    def fit(self, schema, rows, is_desired):
         return self
 
     def __call__(self, candidates): ...
@@ -63,7 +63,7 @@ class Score(Largest):
 
 
 class Forgetful(Largest):
-    def fit(self, schema, rows, decision):
+    def fit(self, schema, rows, is_desired):
         return Largest()
 
 

@@ -36,9 +36,9 @@ class Marginals:
 
     capabilities = Capabilities()
 
-    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+    def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
         self.mutable = rows.schema.mutable
-        self.values = [rows.codes[at][decision] for at in self.mutable]
+        self.values = [rows.codes[at][is_desired] for at in self.mutable]
         return self
 
     def sample(self, request):
@@ -87,18 +87,18 @@ class Boastful(Marginals):
 
 
 class Forgetful(Marginals):
-    def fit(self, rows, decision, **settings):
-        super().fit(rows, decision, **settings)
+    def fit(self, rows, is_desired, **settings):
+        super().fit(rows, is_desired, **settings)
 
 
 class OtherSelf(Marginals):
-    def fit(self, rows, decision, **settings):
-        return Marginals().fit(rows, decision, **settings)
+    def fit(self, rows, is_desired, **settings):
+        return Marginals().fit(rows, is_desired, **settings)
 
 
 class Scribbling(Marginals):
-    def fit(self, rows, decision, **settings):
-        super().fit(rows, decision, **settings)
+    def fit(self, rows, is_desired, **settings):
+        super().fit(rows, is_desired, **settings)
         rows.codes[0, 0] += 1
         return self
 
@@ -140,9 +140,9 @@ class Crowded(Marginals):
 class Positional(Marginals):
     """Draws something else once the groups come in another order than at first."""
 
-    def fit(self, rows, decision, **settings):
+    def fit(self, rows, is_desired, **settings):
         self.first = None
-        return super().fit(rows, decision, **settings)
+        return super().fit(rows, is_desired, **settings)
 
     def sample(self, request):
         keys = request.keys
@@ -160,19 +160,19 @@ class Counting(Marginals):
 class Fickle(Marginals):
     n_fits = 0
 
-    def fit(self, rows, decision, **settings):
+    def fit(self, rows, is_desired, **settings):
         Fickle.n_fits += 1
         self.salt = np.uint64(Fickle.n_fits)
-        return super().fit(rows, decision, **settings)
+        return super().fit(rows, is_desired, **settings)
 
     def sample(self, request):
         return super().sample(replace(request, keys=request.keys + self.salt))
 
 
 class Locked(Marginals):
-    def fit(self, rows, decision, **settings):
+    def fit(self, rows, is_desired, **settings):
         self.key = lambda: None
-        return super().fit(rows, decision, **settings)
+        return super().fit(rows, is_desired, **settings)
 
 
 def test_a_broken_promise_is_named():

@@ -396,7 +396,7 @@ class FewPlans:
 
     capabilities = Capabilities()
 
-    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+    def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
         return self
 
     def sample(self, request):

@@ -340,7 +340,7 @@ def test_draws_of_a_generator_that_knows_no_limits_are_held_to_the_rules():
     class Anything:
         capabilities = Capabilities()
 
-        def fit(self, rows, decision, *, seed, n_jobs, verbose):
+        def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
             self.sizes = [rows.schema.features[at].n_codes for at in rows.schema.mutable]
             return self
 
@@ -577,7 +577,7 @@ def test_weights_need_the_gower_distance():
     class Far:
         name = "far"
 
-        def fit(self, schema, rows, decision):
+        def fit(self, schema, rows, is_desired):
             return self
 
         def __call__(self, candidates):

@@ -97,7 +97,7 @@ class SquaredSalary:
 
     name = "squared"
 
-    def fit(self, schema, rows, decision):
+    def fit(self, schema, rows, is_desired):
         return self
 
     def __call__(self, candidates):
@@ -240,7 +240,7 @@ class Inventor:
 
     capabilities = Capabilities()
 
-    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+    def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
         self.schema_ = rows.schema
         return self
 

@@ -113,7 +113,7 @@ class Lattice:
 
     capabilities = Capabilities()
 
-    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+    def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
         self.tables = [pd.Series(np.arange(60, 80, 0.5)), pd.Series(np.arange(0, 20, 0.5))]
         return self
 
@@ -149,7 +149,7 @@ class Salary:
 
     name = "salary_gap"
 
-    def fit(self, schema, rows, decision):
+    def fit(self, schema, rows, is_desired):
         return self
 
     def __call__(self, candidates):

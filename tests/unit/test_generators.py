@@ -81,7 +81,7 @@ def test_both_decisions_can_be_sampled_if_both_were_grown(bank):
     chain, rows = chain_of(bank, decision, ["age"])
     both, _ = chain_of(bank, decision, ["age"], decisions=(False, True))
     plain = DrawRequest(rows.tree_codes, np.arange(len(bank), dtype=np.uint64), np.arange(100))
-    wanted = replace(plain, decision=decision)
+    wanted = replace(plain, is_desired=decision)
 
     drawn, usual = both.sample(wanted).codes, both.sample(plain).codes
 

@@ -40,7 +40,7 @@ class Halves:
 
     capabilities = Capabilities()
 
-    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+    def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
         self.n_mutable = rows.schema.mutable.size
         return self
 

@@ -155,19 +155,19 @@ N_BAD = 31
 
 
 class PickyChain(TreeChain):
-    def fit(self, rows, decision, **settings):
+    def fit(self, rows, is_desired, **settings):
         if len(rows) == N_BAD:
             raise RuntimeError("no model of these rows")
-        return super().fit(rows, decision, **settings)
+        return super().fit(rows, is_desired, **settings)
 
 
 class PickyGower(Gower):
     name = "failing"
 
-    def fit(self, schema, rows, decision):
+    def fit(self, schema, rows, is_desired):
         if len(rows) == N_BAD:
             raise RuntimeError("no distance on these rows")
-        return super().fit(schema, rows, decision)
+        return super().fit(schema, rows, is_desired)
 
 
 def picky_score(frame):
@@ -341,7 +341,7 @@ class Halves:
 
     capabilities = Capabilities()
 
-    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+    def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
         return self
 
     def sample(self, request):

@@ -34,7 +34,7 @@ def explainer(**settings) -> MCCE:
 class Nameless:
     """Can be fitted and called, but has no name."""
 
-    def fit(self, schema, rows, decision):
+    def fit(self, schema, rows, is_desired):
         return self
 
     def __call__(self, candidates):

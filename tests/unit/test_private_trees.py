@@ -300,7 +300,7 @@ def test_both_decisions_can_be_drawn_for_the_same_budget():
     fitted, rows = fit(frame, decision, decisions=(False, True), depth=0, epsilon=20.0)
     one, _ = fit(frame, decision, depth=0, epsilon=20.0)
     accepted = DrawRequest(rows.tree_codes[:, :1], np.zeros(1, np.uint64), np.arange(500))
-    declined = replace(accepted, decision=np.zeros(1, dtype=bool))
+    declined = replace(accepted, is_desired=np.zeros(1, dtype=bool))
     row = list(rows.schema.mutable).index(rows.schema.names.index("debt"))
 
     yes = fitted.sample(accepted).codes[row]

@@ -160,7 +160,7 @@ class Halves:
 
     capabilities = Capabilities()
 
-    def fit(self, rows, decision, *, seed, n_jobs, verbose):
+    def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
         return self
 
     def sample(self, request):

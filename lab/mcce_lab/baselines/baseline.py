@@ -28,7 +28,7 @@ from mcce.errors import McceWarning, NotFittedError
 from mcce.protocols import BoolArray, EncodedRows, IntArray, Kind, ScoredRows, make_decision
 
 REFUSED = "the predictor refuses the row that was found when it is called again"
-NOBODY = "the predictor declines all training rows"
+ALL_DECLINED = "the predictor declines all training rows"
 # Rows that the predictor sees in one call, or those of one person if they are more.
 ROWS_PER_CALL = 50_000
 FrameT = TypeVar("FrameT")
@@ -210,11 +210,11 @@ class Baseline(BaseEstimator, ABC):
                 )
         started = time.perf_counter()
         schema, decision = self.training_.rows.schema, self.training_.decision
-        everybody = schema.encode(X)
-        scored = decision.score(everybody.frame)
+        rows = schema.encode(X)
+        scored = decision.score(rows.frame)
         who = np.flatnonzero(~scored.valid)
-        declined = Declined(everybody, scored, decision).take(who)
-        found = Found(who[:0], everybody.frame.iloc[:0], dict.fromkeys(range(who.size), NOBODY))
+        declined = Declined(rows, scored, decision).take(who)
+        found = Found(who[:0], rows.frame.iloc[:0], dict.fromkeys(range(who.size), ALL_DECLINED))
         if who.size and self.training_.accepted.size:
             found = self._search(declined).sorted()
         while True:

@@ -25,12 +25,11 @@ from mcce.protocols import (
     EncodedRows,
     FloatArray,
     IntArray,
+    scaled_gap,
 )
 
 from .baseline import Training
 
-# A missing number is a point far beyond all numbers.
-FAR_GAP = 5e307
 # Distances in one block, which then fits into the CPU cache.
 BLOCK = 2**17
 
@@ -107,12 +106,6 @@ def distances(one: FloatArray, other: FloatArray, is_level: BoolArray) -> FloatA
     for mine, theirs, level in zip(one.T, np.ascontiguousarray(other.T), is_level, strict=True):
         total += theirs != mine[:, None] if level else scaled_gap(theirs, mine[:, None])
     return total
-
-
-def scaled_gap(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Differences of range-scaled numbers, 1 where one of two is missing."""
-    gap = np.abs(one - other)
-    return np.where(gap > FAR_GAP, 1.0, gap)
 
 
 def cell_gaps(people: EncodedRows, rows: EncodedRows, pairs: Pairs) -> FloatArray:

@@ -26,7 +26,7 @@ from .baseline import Declined, Found, Training
 
 # A number that moves by less of its range does not change.
 MIN_MOVE = 1e-9
-# Written numbers are equal if they differ by no more than so many units in the last place; a
+# Written numbers are equal if they differ by at most this number of units in the last place; a
 # decimal place must be larger than that by the factor.
 WRITTEN_ULPS, MARGIN = 4, 10
 

@@ -287,13 +287,13 @@ def authors_visit_order(case: Case) -> list[str]:
 
 
 def draw_one_each(
-    fitted: Any, rows: EncodedRows, seed: int, decision: BoolArray | None = None
+    fitted: Any, rows: EncodedRows, seed: int, is_desired: BoolArray | None = None
 ) -> pd.DataFrame:
     """A drawn row for each of these, in their order, with its immutable values."""
     number = np.arange(len(rows), dtype=np.int32)
     # Rows with equal immutable values would share their draws; the row number separates them.
     keys = person_keys(seed, np.vstack([rows.tree_codes[rows.schema.immutable], number]).T)
-    return draw_rows(fitted, rows, keys, 1, decision)
+    return draw_rows(fitted, rows, keys, 1, is_desired)
 
 
 def draw_rows(
@@ -301,10 +301,10 @@ def draw_rows(
     rows: EncodedRows,
     keys: WordArray,
     n_samples: int,
-    decision: BoolArray | None = None,
+    is_desired: BoolArray | None = None,
 ) -> pd.DataFrame:
-    """So many draws of a generator for each of these rows, row after row."""
-    request = DrawRequest(rows.tree_codes, keys, np.arange(n_samples), decision=decision)
+    """Draws of a generator for each of these rows, row after row."""
+    request = DrawRequest(rows.tree_codes, keys, np.arange(n_samples), is_desired=is_desired)
     drawn = fitted.sample(request)
     tables = rows.tables
     if drawn.tables is not None:

@@ -25,7 +25,7 @@ from mcce.metrics import Evaluator
 from ..datasets import DatasetError
 from ..metrics import JUDGES, Judges, detectability
 from .case import cpu_seconds
-from .compare_cases import METHODS, UNTUNED, Cell, Draw, Method, draw_cell
+from .compare_cases import METHODS, UNTUNED, ComparisonCell, DrawnCell, Method, draw_cell
 from .compare_summary import by_method, dominance, draw_fronts, on_common_people
 from .experiment import Experiment, Options, ProgressLine, Report
 
@@ -39,7 +39,7 @@ COLUMNS = (
 DIGITS = 4
 
 
-def run_cell(cell: Cell, options: Options, step: Callable[[str], None]) -> None:
+def run_cell(cell: ComparisonCell, options: Options, step: Callable[[str], None]) -> None:
     """Run the methods of a cell that were not run before, and save its two tables."""
     saved = [_read(cell_path(options.out, cell, kind)) for kind in (PEOPLE, BY_METHOD)]
     done = set(saved[1]["method"])
@@ -68,13 +68,13 @@ def _write(path: Path, table: pd.DataFrame) -> None:
     unfinished.replace(path)
 
 
-def cell_path(out: Path, cell: Cell, kind: str) -> Path:
+def cell_path(out: Path, cell: ComparisonCell, kind: str) -> Path:
     """Where a table of a cell is saved."""
     return out / "cells" / f"{cell.name}-{kind}.csv"
 
 
 def compare_methods(
-    cell: Cell, draw: Draw, methods: Sequence[Method], step: Callable[[str], None]
+    cell: ComparisonCell, draw: DrawnCell, methods: Sequence[Method], step: Callable[[str], None]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Methods on the people of a cell: measures by person and method, and by method."""
     measures = Measures.of(draw, cell.seed)
@@ -106,7 +106,7 @@ def compare_methods(
 
 
 def _fitted(
-    cell: Cell, draw: Draw, methods: Sequence[Method]
+    cell: ComparisonCell, draw: DrawnCell, methods: Sequence[Method]
 ) -> Iterator[tuple[Method, float, Any]]:
     """Each method with its CPU seconds of fitting, fitted."""
     fits: dict[str, tuple[float, Any]] = {}
@@ -122,14 +122,14 @@ def _fitted(
 class Measures:
     """Measures of the answers in a cell: the same for every method."""
 
-    draw: Draw
+    draw: DrawnCell
     evaluator: Evaluator
     judges: Judges
     plausibility: MCCE
     seed: int
 
     @classmethod
-    def of(cls, draw: Draw, seed: int) -> Measures:
+    def of(cls, draw: DrawnCell, seed: int) -> Measures:
         """The measures of answers to the people of a draw."""
         case = draw.case
         given: dict[str, Any] = {
@@ -217,21 +217,21 @@ def run(options: Options, progress: ProgressLine) -> Report:
     return summarise(report, done, options)
 
 
-def plan(options: Options) -> Iterator[Cell]:
+def plan(options: Options) -> Iterator[ComparisonCell]:
     """The cells of a run."""
     n_networks = 1 if options.quick else N_NETWORKS
     for network in range(n_networks):
         for seed in range(options.seeds):
             for name in options.datasets:
-                yield Cell(name, "network", network, seed)
+                yield ComparisonCell(name, "network", network, seed)
                 if name in RAW and not options.quick:
-                    yield Cell(name, "boosting", network, seed)
+                    yield ComparisonCell(name, "boosting", network, seed)
             if not options.quick:
-                yield Cell(UNTUNED, "network", network, seed)
-                yield Cell(UNTUNED, "boosting", network, seed)
+                yield ComparisonCell(UNTUNED, "network", network, seed)
+                yield ComparisonCell(UNTUNED, "boosting", network, seed)
 
 
-def summarise(report: Report, cells: list[Cell], options: Options) -> Report:
+def summarise(report: Report, cells: list[ComparisonCell], options: Options) -> Report:
     """A report of cells that were run."""
     people, methods = (
         pd.concat([pd.read_csv(cell_path(options.out, cell, kind)) for cell in cells])

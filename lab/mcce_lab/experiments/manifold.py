@@ -63,7 +63,7 @@ def run(options: Options, progress: ProgressLine) -> Report:
 
 def generate_like(
     training: pd.DataFrame,
-    decision: BoolArray,
+    is_desired: BoolArray,
     immutable: Sequence[Hashable],
     *,
     seed: int,
@@ -72,8 +72,10 @@ def generate_like(
 ) -> pd.DataFrame:
     """Generate one row per training row, with its immutable values."""
     rows = Schema.learn_rows(training, immutable=immutable)
-    chain = TreeChain(decisions=(False, True), max_inputs=max_inputs).fit(rows, decision, n_jobs=-1)
-    return draw_one_each(chain, rows, seed, decision if wanted is None else wanted)
+    chain = TreeChain(decisions=(False, True), max_inputs=max_inputs).fit(
+        rows, is_desired, n_jobs=-1
+    )
+    return draw_one_each(chain, rows, seed, is_desired if wanted is None else wanted)
 
 
 def _real(case: Case, options: Options) -> pd.DataFrame:

@@ -1,7 +1,8 @@
-"""A cache of trained models: files that are made on first use.
+"""Predictors of the experiments: networks, forests and boosted trees, trained on first use.
 
-Takes a folder, by default that of the environment variable ``MCCE_CACHE``. Always true: a file is
-there as a whole or not at all, and one that cannot be read is made again.
+Trained networks and forests are kept in a folder, by default that of the environment variable
+``MCCE_CACHE``. Always true: a file is there as a whole or not at all, and one that cannot be read
+is made again.
 """
 
 from __future__ import annotations

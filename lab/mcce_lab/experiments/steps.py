@@ -68,12 +68,12 @@ def draw_all(options: Options, progress: ProgressLine) -> Iterator[tuple[Case, i
             yield case, seed, Parts.draw(case, seed, quick=options.quick)
 
 
-def fit_for_both(generator: Generator, rows: EncodedRows, decision: BoolArray, seed: int) -> Any:
+def fit_for_both(generator: Generator, rows: EncodedRows, is_desired: BoolArray, seed: int) -> Any:
     """A copy of a generator, fitted to draw rows with either decision."""
     copy: Any = clone(generator)
     if "decisions" in copy.get_params():
         copy.set_params(decisions=(False, True))
-    return copy.fit(rows, decision, seed=seed, n_jobs=1, verbose=False)
+    return copy.fit(rows, is_desired, seed=seed, n_jobs=1, verbose=False)
 
 
 def rows_like(

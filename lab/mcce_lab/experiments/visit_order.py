@@ -159,7 +159,7 @@ def bin_numbers(
 
 
 def log_likelihood(
-    fitted: Any, training: EncodedRows, rows: EncodedRows, decision: BoolArray
+    fitted: Any, training: EncodedRows, rows: EncodedRows, is_desired: BoolArray
 ) -> FloatArray:
     """Log-likelihood of each row with its own decision, never minus infinity.
 
@@ -168,7 +168,7 @@ def log_likelihood(
     """
     likely = np.empty(len(rows))
     for wanted in (True, False):
-        at = np.flatnonzero(decision == wanted)
+        at = np.flatnonzero(is_desired == wanted)
         likely[at] = fitted.log_likelihood(rows.take(at), decision=wanted)
     marginal = np.zeros(len(rows))
     for position in training.schema.mutable:

@@ -492,7 +492,7 @@ def _within(
 
 
 def _pick(request: DrawRequest, position: int, first: IntArray, sizes: IntArray) -> Codes:
-    """One of so many codes from the first, for each row."""
+    """One of a number of codes from the first, for each row."""
     word = position + 2 * (len(request.given) + 1)
     return (first + pick(request.row_keys, word, sizes)).astype(np.int32)
 

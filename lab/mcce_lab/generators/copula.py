@@ -103,7 +103,7 @@ class GaussianCopula(BaseEstimator):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int = 0,
         n_jobs: int | None = 1,
@@ -124,8 +124,8 @@ class GaussianCopula(BaseEstimator):
             Itself.
         """
         self._check()
-        margins = learn_margins(rows, decision)
-        codes = [*rows.tree_codes, decision.astype(np.int32)]
+        margins = learn_margins(rows, is_desired)
+        codes = [*rows.tree_codes, is_desired.astype(np.int32)]
         return self._keep(rows.schema, margins, latent_correlations(margins, codes))
 
     def to_arrays(self) -> dict[str, Any]:

@@ -50,7 +50,7 @@ from .fixed_point import GanLayout, GanNetwork, chunk_rows, normal_noise, one_ho
 from .parts import DrawsCells, progress
 from .training import GanTraining, train_gan
 
-# Numbers are drawn from tables with so many bins.
+# Bins of the tables that numbers are drawn from.
 N_BINS = 64
 
 
@@ -114,7 +114,7 @@ class CTGAN(DrawsCells, BaseEstimator):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int = 0,
         n_jobs: int | None = 1,
@@ -143,7 +143,7 @@ class CTGAN(DrawsCells, BaseEstimator):
         import_torch("CTGAN", self.device)
         schema, modes = rows.schema, learn_modes(rows, seed % 2**32)
         layout = self._layout(schema, modes)
-        context = self._context(layout, schema, np.vstack([rows.tree_codes, decision]))
+        context = self._context(layout, schema, np.vstack([rows.tree_codes, is_desired]))
         made = [self._units(modes[at], rows, at, seed) for at in schema.mutable.tolist()]
         training = GanTraining(
             self.n_epochs, self.batch_size, self.pack, self.learning_rate, self.device

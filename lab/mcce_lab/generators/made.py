@@ -117,7 +117,7 @@ class MADE(DrawsCells, BaseEstimator):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int = 0,
         n_jobs: int | None = 1,
@@ -150,10 +150,10 @@ class MADE(DrawsCells, BaseEstimator):
             condition_on_decision=self.condition_on_decision,
             max_depth=1,
         )
-        order = stumps.fit(rows, decision).visit_order_
+        order = stumps.fit(rows, is_desired).visit_order_
         cells = learn_cells(rows, self.n_bins)
         layout = self._layout(rows.schema, cells, order)
-        inputs = self._inputs(cells, np.vstack([rows.tree_codes, decision]), rows.schema)
+        inputs = self._inputs(cells, np.vstack([rows.tree_codes, is_desired]), rows.schema)
         known = np.vstack([inputs, *(cells[at].cell_of[rows.tree_codes[at]][None] for at in order)])
         training = Training(
             self.n_epochs, self.batch_size, self.learning_rate, self.dropout, self.device

@@ -90,15 +90,15 @@ class Margin:
         return np.rint(mean / SCORE_UNIT) * SCORE_UNIT
 
 
-def learn_margins(rows: EncodedRows, decision: BoolArray) -> list[Margin]:
+def learn_margins(rows: EncodedRows, is_desired: BoolArray) -> list[Margin]:
     """The margins of all columns in order, a flag before its number; the decision comes last."""
     margins: list[Margin] = []
     features = rows.schema.features
     for position, feature in enumerate(features):
         counts = np.bincount(rows.tree_codes[position], minlength=feature.n_codes)
         margins += _column_margins(position, feature, counts)
-    margins.append(_cut(len(features), np.bincount(decision, minlength=2), np.arange(2)))
-    codes = [*rows.tree_codes, decision.astype(np.int32)]
+    margins.append(_cut(len(features), np.bincount(is_desired, minlength=2), np.arange(2)))
+    codes = [*rows.tree_codes, is_desired.astype(np.int32)]
     unordered = [
         at
         for at, margin in enumerate(margins)

@@ -28,12 +28,12 @@ from .fixed_point import WEIGHTS, GanLayout, Layout
 HELDOUT_SHARE, PATIENCE = 0.1, 10
 # Small data get smaller batches, or an epoch would hardly move the weights.
 MADE_STEPS, MIN_BATCH = 50, 32
-# Held-out rows are scored so many at a time.
+# Held-out rows scored at a time.
 SCORED_AT_ONCE = 4096
 # Of a GAN.
 TEMPERATURE, PENALTY, DROPOUT, LEAK = 0.2, 10.0, 0.5, 0.2
 BETAS, WEIGHT_DECAY = (0.5, 0.9), 1e-6
-# Small data get smaller batches: about so many steps per epoch, of so many packs at least.
+# Small data get smaller batches: about as many steps per epoch, each of a least number of packs.
 GAN_STEPS, MIN_PACKS = 10, 5
 # As many epochs as published, unless data are large.
 MAX_EPOCHS, MAX_STEPS = 300, 5000
@@ -219,7 +219,7 @@ class GanTraining:
         return self.n_epochs
 
 
-class Generator:
+class GeneratorNetwork:
     """The network that makes rows."""
 
     def __init__(self, torch: Any, layout: GanLayout, random: Any) -> None:
@@ -334,7 +334,7 @@ def train_gan(
     real, given = (
         torch.tensor(part, dtype=torch.float32, device=training.device) for part in (rows, context)
     )
-    generator = Generator(torch, layout, random)
+    generator = GeneratorNetwork(torch, layout, random)
     n_units = training.pack * (real.shape[1] + given.shape[1])
     critic = Critic(torch, n_units, layout.n_hidden, random)
     both = [list(generator.weights.values()), critic.weights]
@@ -361,7 +361,7 @@ def train_gan(
 
 def _step_critic(
     torch: Any,
-    generator: Generator,
+    generator: GeneratorNetwork,
     critic: Critic,
     real: Any,
     context: Any,
@@ -385,7 +385,7 @@ def _step_critic(
 
 def _step_generator(
     torch: Any,
-    generator: Generator,
+    generator: GeneratorNetwork,
     critic: Critic,
     context: Any,
     training: GanTraining,

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from mcce.errors import ParameterError, SchemaError, shorten
+from mcce.metrics import Evaluator, association
 from mcce.protocols import EncodedRows, FloatArray, check_count
-
-from .reading import as_evaluator, read_sample
 
 Method = Literal["association", "pearson"]
 # Floats with NaN for missing, or whole numbers that stand for levels, missing being one of them.
@@ -54,8 +53,8 @@ def correlations(rows: Any, training: Any, *, method: Method = "association") ->
     >>> float(correlations(frame, frame, method="pearson").loc["a", "b"])
     -1.0
     """
-    evaluator = as_evaluator(training)
-    columns = _columns(read_sample(rows, evaluator, "rows"), method)
+    evaluator = training if isinstance(training, Evaluator) else Evaluator.fit(training)
+    columns = _columns(evaluator.read(rows), method)
     names = evaluator.schema.names
     return pd.DataFrame(_matrix(columns, method), index=names, columns=names)
 
@@ -105,10 +104,10 @@ def correlation_difference(
     """
     check_count("n_bootstrap", n_bootstrap)
     check_count("random_state", random_state, least=0)
-    evaluator = as_evaluator(training)
+    evaluator = training if isinstance(training, Evaluator) else Evaluator.fit(training)
     if len(evaluator.schema.features) < 2:
         raise SchemaError("Correlations need at least two features, the training data have one.")
-    new = read_sample(generated, evaluator, "generated")
+    new = evaluator.read(generated, "generated")
     trained = _columns(evaluator.rows, method)
     matrix, rng = _matrix(trained, method), np.random.default_rng(random_state)
     noise = []
@@ -159,52 +158,6 @@ def _matrix(columns: list[Column], method: Method) -> FloatArray:
         for j in range(i):
             matrix[i, j] = matrix[j, i] = association(first, columns[j])
     return matrix
-
-
-def association(first: Column, second: Column) -> float:
-    """Strength of association in [0, 1] of two columns, 0 where one is constant."""
-    if first.dtype.kind != "f" and second.dtype.kind != "f":
-        return _cramer(first, second)
-    if first.dtype.kind != "f":
-        first, second = second, first
-    kept = ~np.isnan(first)
-    if second.dtype.kind != "f":
-        return _correlation_ratio(first[kept], second[kept])
-    kept &= ~np.isnan(second)
-    a, b = first[kept], second[kept]
-    if not a.size:
-        return 0.0
-    a, b = a - a.mean(), b - b.mean()
-    scale = np.sqrt((a * a).sum() * (b * b).sum())
-    return float(min(abs((a * b).sum()) / scale, 1.0)) if scale > 0 else 0.0
-
-
-def _correlation_ratio(numbers: Column, levels: Column) -> float:
-    """Square root of the share of variance that lies between the levels."""
-    centred = numbers - numbers.mean() if numbers.size else numbers
-    total = (centred * centred).sum()
-    if total == 0:
-        return 0.0
-    counts = np.bincount(levels)
-    sums = np.bincount(levels, weights=centred)
-    between = (sums[counts > 0] ** 2 / counts[counts > 0]).sum()
-    return float(np.sqrt(min(between / total, 1.0)))
-
-
-def _cramer(a: Column, b: Column) -> float:
-    """Cramér's V with Bergsma's correction for bias."""
-    n = a.size
-    _, a = np.unique(a, return_inverse=True)
-    _, b = np.unique(b, return_inverse=True)
-    n_a, n_b = int(a.max()) + 1, int(b.max()) + 1
-    if n_a == 1 or n_b == 1:
-        return 0.0
-    seen, counts = np.unique(a * n_b + b, return_counts=True)
-    expected = np.bincount(a)[seen // n_b] * np.bincount(b)[seen % n_b] / n
-    phi2 = float((counts * counts / expected).sum()) / n - 1.0
-    phi2 = max(0.0, phi2 - (n_a - 1) * (n_b - 1) / (n - 1))
-    width = min(n_a - (n_a - 1) ** 2 / (n - 1), n_b - (n_b - 1) ** 2 / (n - 1)) - 1
-    return float(np.sqrt(min(phi2 / width, 1.0))) if width > 0 else 0.0
 
 
 def _sizes(difference: FloatArray) -> list[float]:

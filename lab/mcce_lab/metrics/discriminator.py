@@ -24,8 +24,6 @@ from mcce.errors import SchemaError
 from mcce.metrics import Evaluator
 from mcce.protocols import EncodedRows, FloatArray, IntArray, check_count
 
-from .reading import as_evaluator, matrix, read_sample, scaled
-
 COLUMNS = ["accuracy", "accuracy_sd", "auc", "auc_sd", "n_train", "n_test"]
 ClassifierName = Literal["forest", "logistic"]
 
@@ -84,9 +82,9 @@ def discriminator(
     for name, value in (("n_repeats", n_repeats), ("n_trees", n_trees)):
         check_count(name, value)
     check_count("random_state", random_state, least=0)
-    evaluator = as_evaluator(training)
-    new = read_sample(generated, evaluator, "generated")
-    real = evaluator.rows if holdout is None else read_sample(holdout, evaluator, "holdout")
+    evaluator = training if isinstance(training, Evaluator) else Evaluator.fit(training)
+    new = evaluator.read(generated, "generated")
+    real = evaluator.rows if holdout is None else evaluator.read(holdout, "holdout")
     summaries: dict[tuple[str, str], list[float]] = {}
     for classifier, encode in _ENCODINGS.items():
         tables = _Tables(encode(evaluator, new), encode(evaluator, real))
@@ -192,13 +190,16 @@ def _model(name: ClassifierName, n_trees: int, seed: int, n_jobs: int | None) ->
 def _codes(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
     """Numbers as shares of their training range, NaN for missing; levels as codes."""
     columns = []
-    for position in range(len(evaluator.schema.features)):
-        own = scaled(rows, position)
-        columns.append(rows.codes[position].astype(np.float64) if own is None else own)
+    for position, feature in enumerate(evaluator.schema.features):
+        if feature.spread == 0 or feature.numbers is None:
+            columns.append(rows.codes[position].astype(np.float64))
+        else:
+            low = float(np.nanmin(feature.numbers))
+            columns.append((rows.all_numbers[position] - low) / feature.spread)
     return np.column_stack(columns)
 
 
 _ENCODINGS: dict[ClassifierName, Callable[[Evaluator, EncodedRows], FloatArray]] = {
     "forest": _codes,
-    "logistic": matrix,
+    "logistic": Evaluator.matrix,
 }

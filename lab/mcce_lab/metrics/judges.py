@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mcce import Counterfactuals
 from mcce.errors import ParameterError
 from mcce.metrics import Evaluator
-from mcce.protocols import FloatArray, IntArray, check_count
-
-from .reading import matrix, read_rows, read_sample
+from mcce.protocols import EncodedRows, FloatArray, IntArray, check_count
 
 JUDGES = ("outlier_factor", "isolation", "pca_residual", "density")
 # Real rows that the judges learn from, at most: the outlier factor takes quadratic time.
@@ -104,12 +103,12 @@ class Judges:
         from sklearn.neighbors import LocalOutlierFactor
 
         check_count("random_state", random_state, least=0)
-        rows = read_sample(real, evaluator, "real")
+        rows = evaluator.read(real, "real")
         if len(rows) < MIN_ROWS:
             raise ParameterError(f"Judges need at least {MIN_ROWS} real rows, got {len(rows)}.")
         order = np.random.default_rng(random_state).permutation(len(rows))[:MAX_ROWS]
         rows = rows.take(np.sort(order))
-        points = matrix(evaluator, rows)
+        points = evaluator.matrix(rows)
         # Not by the deviation, which rounding leaves above 0: divided by it, a level that no real
         # row has would be 1e14 away.
         varies = np.ptp(points, axis=0) > 0
@@ -150,8 +149,8 @@ class Judges:
         DataFrame
             One column per judge; larger is more unusual.
         """
-        encoded, places, labels = read_rows(rows, self.evaluator)
-        points = matrix(self.evaluator, encoded)
+        encoded, places, labels = _read(rows, self.evaluator)
+        points = self.evaluator.matrix(encoded)
         standard = (points - self.centre) / self.scale
         components = self.models["pca_residual"]
         rest = standard - components.inverse_transform(components.transform(standard))
@@ -206,14 +205,14 @@ def detectability(answers: Any, real: Any, evaluator: Evaluator, *, random_state
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import StratifiedKFold
 
-    made = read_rows(answers, evaluator)[0]
-    rows = read_sample(real, evaluator, "real")
+    made = _read(answers, evaluator)[0]
+    rows = evaluator.read(real, "real")
     if len(made) < 4 * N_FOLDS or len(rows) < 4 * N_FOLDS:
         return float("nan")
     chance = np.random.default_rng(random_state)
     rows = rows.take(np.sort(chance.permutation(len(rows))[: max(1_000, len(made))]))
     keep = _axes(evaluator)
-    points = np.concatenate([matrix(evaluator, rows)[:, keep], matrix(evaluator, made)[:, keep]])
+    points = np.concatenate([evaluator.matrix(rows)[:, keep], evaluator.matrix(made)[:, keep]])
     is_made = np.repeat([0, 1], [len(rows), len(made)])
     score = np.zeros(is_made.size)
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=random_state)
@@ -223,6 +222,16 @@ def detectability(answers: Any, real: Any, evaluator: Evaluator, *, random_state
         ).fit(points[train], is_made[train])
         score[test] = forest.predict_proba(points[test])[:, 1]
     return float(roc_auc_score(is_made, score))
+
+
+def _read(rows: Any, evaluator: Evaluator) -> tuple[EncodedRows, IntArray, pd.Index[Any]]:
+    """Rows that hold a value, their places among all rows, and the labels of all."""
+    if isinstance(rows, Counterfactuals):
+        rows = rows.to_pandas().frame
+    elif not isinstance(rows, pd.DataFrame):
+        rows = evaluator.schema.encode(rows).frame
+    places = np.flatnonzero(rows.notna().any(axis=1))
+    return evaluator.schema.encode(rows.iloc[places]), places, rows.index
 
 
 def _axes(evaluator: Evaluator) -> IntArray:

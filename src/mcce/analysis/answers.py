@@ -24,7 +24,7 @@ import pandas as pd
 from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..constraints.collection import Constraints
-from ..counterfactuals import Counterfactuals
+from ..counterfactuals.result import Counterfactuals
 from ..distances import measure_rows
 from ..errors import McceWarning, ParameterError, SchemaError
 from ..fitted import Fitted

@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 
+from ..intervals import clopper_pearson
 from ..kernels import (
     BoolArray,
     FloatArray,
@@ -127,7 +128,7 @@ class _BoxSearch:
         n_held = np.bincount(self._box[fair & self._held], minlength=n_boxes)
         # Every point was tried and holds, the counterfactual itself apart.
         complete = np.bincount(self._box[inside & self._held], minlength=n_boxes) + 1 == n_inside
-        share = np.where(complete, 1.0, _lower_bound(n_tried, n_held))
+        share = np.where(complete, 1.0, clopper_pearson(n_held, n_tried, 1 - CONFIDENCE)[0])
         return Boxes(self._answer, self.sides, n_tried, n_held, share)
 
     def _draw(self, n_points: IntArray) -> tuple[IntArray, IntArray]:
@@ -217,11 +218,3 @@ def _are_inside(sides: IntArray, box: IntArray, steps: IntArray) -> BoolArray:
     """Whether points are inside their boxes."""
     inside = (-sides[0][:, box] <= steps) & (steps <= sides[1][:, box])
     return np.asarray(inside.all(axis=0))
-
-
-def _lower_bound(n_tried: IntArray, n_held: IntArray) -> FloatArray:
-    """Lower bound on the share that holds, given some points (Clopper and Pearson)."""
-    from scipy.special import betaincinv  # type: ignore[import-untyped]
-
-    bound = betaincinv(np.maximum(n_held, 1), n_tried - n_held + 1, 1 - CONFIDENCE)
-    return np.where(n_held > 0, bound, 0.0)

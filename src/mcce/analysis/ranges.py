@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals import Counterfactuals, FrameT, native_table
+from ..counterfactuals.anonymous import FrameT
+from ..counterfactuals.result import Counterfactuals, native_table
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, IntArray, times_seen_before
 from ..plausibility.model import PlausibilityModel

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ..datasets import Dataset, load_german_credit
+from ..datasets.german_credit import Dataset, load_german_credit
 from ..explainer import MCCE
 from ..runtime.files import writing
 from ..runtime.progress import without_warnings

@@ -94,23 +94,23 @@ Begin = Callable[[PartsFolder, int], tuple[int | None, Iterator[Outcome]]]
 
 def run(arguments: ExplainArguments) -> None:
     """Explain people, in this process or shared among several."""
-    target = Destination.find(arguments)
+    destination = Destination.find(arguments)
     if arguments.block_rows is not None and arguments.block_rows < 1:
         raise ParameterError(f"--block-rows must be at least 1, got {arguments.block_rows}.")
     _check_anonymity(arguments)
     shared = arguments.engine is not None or arguments.workers is not None
     if shared or len(arguments.people) > 1 or not is_single(arguments.people[0]):
-        _run_shared(arguments, target)
+        _run_shared(arguments, destination)
     else:
-        _run_here(arguments, target)
+        _run_here(arguments, destination)
 
 
-def _run_here(arguments: ExplainArguments, target: Destination) -> None:
+def _run_here(arguments: ExplainArguments, destination: Destination) -> None:
     """Explain the people of one file in this process."""
     path, table = arguments.people[0], arguments.table
     kind = find_format(path, table.format)
     check_output_path(arguments.output, [path, arguments.training, *_inputs(arguments)])
-    if target.is_complete():
+    if destination.is_complete():
         return
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
     with open_people(path, explainer.schema_, table, partial(_kept, arguments)) as people:
@@ -118,18 +118,18 @@ def _run_here(arguments: ExplainArguments, target: Destination) -> None:
         bar = people_bar(estimate_rows(path, kind), wanted=not arguments.run.quiet)
         with without_warnings(), bar:
             work = _plan_blocks(arguments, explainer, people.reader, bar)
-            if target.folder is None:
-                _stream(arguments, work, people, target.format, bar)
+            if destination.folder is None:
+                _stream(arguments, work, people, destination.format, bar)
                 return
-            run_key = _run_key(arguments, target.format, work.layout, [kind])
+            run_key = _run_key(arguments, destination.format, work.layout, [kind])
             run_key |= _anonymity_key(arguments) | {"block_rows": BLOCK_ROWS}
 
             def begin(folder: PartsFolder, block_rows: int) -> tuple[None, Iterator[Outcome]]:
                 blocks = people.raw_blocks(block_rows)
-                parts = enumerate(work.write_parts(blocks, folder, target.format))
+                parts = enumerate(work.write_parts(blocks, folder, destination.format))
                 return None, (Outcome(Partition(n, path, kind), done) for n, done in parts)
 
-            _write_parts(arguments, target, run_key, bar, begin)
+            _write_parts(arguments, destination, run_key, bar, begin)
 
 
 def _inputs(arguments: ExplainArguments) -> list[str | None]:
@@ -161,8 +161,8 @@ def _plan_blocks(
         bar=bar,
         anonymity=_anonymity(arguments, explainer.schema_),
     )
-    nobody, numbered = explain(reader.empty()), not arguments.key
-    layout = Layout.plan(reader, nobody, arguments.prefix, numbered=numbered)
+    empty_result, numbered = explain(reader.empty()), not arguments.key
+    layout = Layout.plan(reader, empty_result, arguments.prefix, numbered=numbered)
     return BlockRun(explain, reader, layout)
 
 
@@ -227,11 +227,11 @@ def _anonymity_key(arguments: ExplainArguments) -> dict[str, Any]:
     }
 
 
-def _run_shared(arguments: ExplainArguments, target: Destination) -> None:
+def _run_shared(arguments: ExplainArguments, destination: Destination) -> None:
     """Explain the people of files on several processes."""
     executor = find_executor(arguments.engine or "local", arguments.workers)
     paths = _check_shared(arguments)
-    if target.is_complete():
+    if destination.is_complete():
         return
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
     rules = read_rules_file(arguments.explainer.rules)
@@ -239,7 +239,7 @@ def _run_shared(arguments: ExplainArguments, target: Destination) -> None:
     with without_warnings():
         read_plan, layout = _plan_files(arguments, explainer, rules, files)
     # Neither the rows of a partition nor the key depend on the engine.
-    run_key = _run_key(arguments, target.format, layout, [file.format for file in files])
+    run_key = _run_key(arguments, destination.format, layout, [file.format for file in files])
     run_key["people"] = {"n_files": len(files), "sha256": names_checksum(files)}
     run_key["block_rows"] = PARTITION_ROWS
 
@@ -252,13 +252,13 @@ def _run_shared(arguments: ExplainArguments, target: Destination) -> None:
         choice = split_limits(arguments.predictor, arguments.workers or 1)
         loader, tolerance = PredictorLoader.here(choice), arguments.explainer.tolerance
         packed = PackedExplainer.pack(explainer, loader, tolerance=tolerance)
-        task = FilesTask(packed, read_plan, layout, folder, target.format, block_rows, rules)
+        task = FilesTask(packed, read_plan, layout, folder, destination.format, block_rows, rules)
         return len(partitions), explain_partitions(executor, task, partitions)
 
-    assert target.folder is not None
-    target = replace(target, folder=target.folder.resolve())
+    assert destination.folder is not None
+    destination = replace(destination, folder=destination.folder.resolve())
     bar = people_bar(_count_rows(arguments, files), wanted=not arguments.run.quiet)
-    _write_parts(arguments, target, run_key, bar, begin)
+    _write_parts(arguments, destination, run_key, bar, begin)
 
 
 def _check_shared(arguments: ExplainArguments) -> list[str]:
@@ -309,8 +309,10 @@ def _plan_files(
     read_plan = ReadPlan(tuple(keep), whole, read_dtypes(table.dtypes), table.delimiter)
     reader = _first_reader(explainer, read_plan, files)
     _show_ignored(arguments, reader)
-    nobody = explainer.explain(reader.empty(), constraints=rules)
-    return read_plan, Layout.plan(reader, nobody, arguments.prefix, numbered=not arguments.key)
+    empty_result = explainer.explain(reader.empty(), constraints=rules)
+    return read_plan, Layout.plan(
+        reader, empty_result, arguments.prefix, numbered=not arguments.key
+    )
 
 
 def _first_reader(
@@ -363,25 +365,27 @@ def _run_key(
 
 def _write_parts(
     arguments: ExplainArguments,
-    target: Destination,
+    destination: Destination,
     run_key: Mapping[str, Any],
     bar: ProgressBar,
     begin: Begin,
 ) -> None:
     """Write the parts, and the file if one is wanted; ``run_key`` has the default block size."""
-    assert target.folder is not None
-    with alone(target.folder):
+    assert destination.folder is not None
+    with alone(destination.folder):
         # Another run may have ended since this one began.
-        if target.is_complete():
+        if destination.is_complete():
             return
-        folder, block_rows = target.open_folder(target.folder, run_key, arguments.block_rows)
+        folder, block_rows = destination.open_folder(
+            destination.folder, run_key, arguments.block_rows
+        )
         n_partitions, outcomes = begin(folder, block_rows)
         tally = _Tally(arguments, bar, n_partitions)
         with bar, _resumable(tally.describe):
             for outcome in outcomes:
                 tally.add(outcome)
         if not tally.failed:
-            target.finish(folder, dict(sorted(tally.records.items())))
+            destination.finish(folder, dict(sorted(tally.records.items())))
         _conclude(arguments, tally, folder)
 
 

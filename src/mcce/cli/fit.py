@@ -17,10 +17,10 @@ from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
 from ..files.training import iterate_training, read_training
 from ..files.training_sample import TrainingSample, even_blocks, sample_training
-from ..model import is_private
+from ..model.registry import is_private
 from ..predictors.adapters import adapt
 from ..predictors.decision import Interval
-from ..privacy.domains import read_domains
+from ..privacy.private_domains import read_domains
 from ..privacy.private_trees import PrivateTrees
 from ..runtime.progress import without_prints
 from .arguments import FitArguments
@@ -170,7 +170,7 @@ def _make_generator(arguments: FitArguments, sample: TrainingSample | None) -> A
 
 
 def _labels(predictor: Any) -> list[Any]:
-    """The labels of a predictor, as far as it names them."""
+    """The labels that a predictor names."""
     found: list[Any] = np.asarray(getattr(adapt(predictor), "classes_", ())).tolist()
     return found
 
@@ -183,7 +183,7 @@ def _summarize(
     seconds: float,
 ) -> None:
     fitted, labels = explainer.fitted_, _labels(explainer.predictor)
-    # The classes whose probability is the score, as far as the predictor names them.
+    # The classes whose probability is the score, if the predictor names them.
     score_of = [str(labels[at]) for at in fitted.decision.columns if at < len(labels)]
     if arguments.run.as_json:
         show_json(

@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 
 from ..constraints.files import read_constraints
-from ..counterfactuals import Counterfactuals
+from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE, load
 from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import find_format, open_source, reading
-from ..privacy import anonymize
+from ..privacy.anonymity import anonymize
 from ..runtime.files import checksum
 from ..runtime.progress import Progress, ProgressBar, without_prints
 from ..tables.schema import Schema
@@ -157,16 +157,16 @@ def check_page(what: str, output: str, inputs: Iterable[str | None], *, overwrit
 
 def check_output_path(output: str, inputs: Iterable[str | None]) -> None:
     """Raise if the output would take the place of a file that is read."""
-    target = Path(output).resolve()
+    destination = Path(output).resolve()
     for name in inputs:
-        if name and Path(name).is_file() and _is_same(target, Path(name).resolve()):
+        if name and Path(name).is_file() and _is_same(destination, Path(name).resolve()):
             raise ParameterError(
                 f"The output {shorten(output, 200)} would take the place of {shorten(name, 200)}, "
                 "which is read. Name another output."
             )
 
 
-def _is_same(target: Path, file: Path) -> bool:
-    if target.is_dir():
-        return target == file.parent
-    return target == file or (target.exists() and target.samefile(file))
+def _is_same(destination: Path, file: Path) -> bool:
+    if destination.is_dir():
+        return destination == file.parent
+    return destination == file or (destination.exists() and destination.samefile(file))

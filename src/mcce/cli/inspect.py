@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..model import is_private
-from ..saving import Inspection, inspect
+from ..model.registry import is_private
+from ..saving.inspection import Inspection, inspect
 from .arguments import InspectArguments
 from .inputs import read_key
 from .terminal import printable, show, show_json, table

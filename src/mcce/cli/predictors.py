@@ -25,8 +25,11 @@ from typing import Any
 from uuid import uuid4
 
 from ..errors import McceError, MissingExtraError, ParameterError, PredictorError, shorten
-from ..predictors import LightGBM, Onnx, Remote, XGBoost
+from ..predictors.lightgbm import LightGBM
+from ..predictors.onnx import Onnx
+from ..predictors.remote import Remote
 from ..predictors.transport import read_address
+from ..predictors.xgboost import XGBoost
 from ..runtime.files import checksum
 from ..runtime.progress import without_prints
 from .arguments import PredictorArguments

@@ -32,8 +32,7 @@ from ..report.labels import Labels
 from ..report.language import languages
 from ..report.receipts import Origin
 from ..runtime.progress import without_warnings
-from ..serve import ServiceLimits, ServiceSettings
-from ..serve.settings import Directory
+from ..serve.settings import Directory, ServiceLimits, ServiceSettings
 from .arguments import ServeArguments, from_dict
 from .demo import fit_demo, load_demo
 from .inputs import (

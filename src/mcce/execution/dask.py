@@ -101,7 +101,7 @@ def explain(
         _answer,
         dask.delayed(task, pure=False, traverse=False),
         key,
-        meta=task.nobody,
+        meta=task.empty_table,
         clear_divisions=True,
         enforce_metadata=False,
     )

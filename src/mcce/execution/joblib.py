@@ -113,7 +113,7 @@ def explain(
             bar.show(sum(len(blocks[done]) for done in tables))
     finally:
         bar.close()
-    return pd.concat([task.nobody, *(tables[at] for at in sorted(tables))], ignore_index=True)
+    return pd.concat([task.empty_table, *(tables[at] for at in sorted(tables))], ignore_index=True)
 
 
 @dataclass(frozen=True)

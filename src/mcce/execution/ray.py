@@ -182,7 +182,7 @@ class RayExecutor:
 
 
 def _ahead(ray: Any) -> int:
-    """How many tasks are submitted at a time: more than run, so that a cluster knows to grow."""
+    """How many tasks are submitted at a time: more than can run, so that autoscaling starts."""
     return 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 

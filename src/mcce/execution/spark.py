@@ -244,7 +244,7 @@ class SparkExecutor:
 
 
 def _ahead(context: Any) -> int:
-    """How many jobs are submitted at a time: more than run, so that a cluster knows to grow."""
+    """How many jobs are submitted at a time: more than can run, so that autoscaling starts."""
     return min(2 * int(context.defaultParallelism), MAX_JOBS)
 
 

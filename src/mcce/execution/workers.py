@@ -75,7 +75,7 @@ PERMANENT = (
     ReadError,
     WorkerError,
 )
-# If the predictor failed on so many partitions and none is done, the run stops.
+# The run stops if the predictor failed on this many partitions and none is done.
 MAX_FAILED = 10
 # Explainers that a process keeps open although no thread uses them, for runs side by side.
 MAX_IDLE_EXPLAINERS = 2
@@ -127,8 +127,8 @@ class PartitionTask:
         whole = frozenset(name for name in keys if columns.get(name, False))
         reader = _reader(explainer, list(columns), keys, whole)
         with without_warnings():
-            nobody = explainer.explain(reader.empty(), constraints=constraints)
-        layout = Layout.plan(reader, nobody, prefix, numbered=False)
+            empty_result = explainer.explain(reader.empty(), constraints=constraints)
+        layout = Layout.plan(reader, empty_result, prefix, numbered=False)
         return cls(packed, keys, whole, layout, constraints)
 
     def table(self, columns: Mapping[str, Any]) -> pd.DataFrame:
@@ -157,14 +157,14 @@ class PartitionTask:
         return arrow_table(table, self.arrow_schema)
 
     @property
-    def nobody(self) -> pd.DataFrame:
+    def empty_table(self) -> pd.DataFrame:
         """A table of answers without rows."""
         return pd.DataFrame({n: pd.Series([], dtype=d) for n, d in self.layout.dtypes.items()})
 
     @property
     def arrow_schema(self) -> Any:
         """The schema of the table of answers, in Arrow."""
-        return arrow_schema(self.nobody)
+        return arrow_schema(self.empty_table)
 
 
 def columns_of(frame: pd.DataFrame) -> dict[str, bool]:
@@ -205,7 +205,7 @@ def with_index(
 
 
 def check_block_rows(block_rows: Any) -> None:
-    """Raise unless people can be cut into blocks of so many."""
+    """Raise unless people can be cut into blocks of this size."""
     check_whole("block_rows", block_rows, 1, 2**31 - 1)
 
 

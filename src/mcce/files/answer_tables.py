@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from ..counterfactuals import Counterfactuals
 from ..counterfactuals.people import changed_in
+from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..kernels import IntArray
 from .people_reader import People, PeopleReader
@@ -101,9 +101,9 @@ class Layout:
     ) -> pd.DataFrame:
         """The table of answers to a block of people."""
         parts = [self._part(people, positions, result.to_pandas()) for positions, result in results]
-        nobody = pd.DataFrame({n: pd.Series([], dtype=t) for n, t in self.dtypes.items()})
+        empty = pd.DataFrame({n: pd.Series([], dtype=t) for n, t in self.dtypes.items()})
         if not parts:
-            return nobody
+            return empty
         table = pd.concat(parts, ignore_index=True)
         order = np.argsort(table[PLACE].to_numpy(), kind="stable")
         return table.iloc[order][list(self.dtypes)].reset_index(drop=True)

@@ -38,7 +38,7 @@ from .sources import (
 
 # A group is decoded from its beginning: in more pieces, that would cost more than it saves.
 MAX_PIECES = 16
-NOBODY = "nobody"
+NO_ROWS = "nobody"
 # Footers that are read at a time; on shared file systems, each is a wait.
 MAX_SCANS = 8
 
@@ -61,7 +61,7 @@ class Partition:
             if self.n_rows is None or not isinstance(source, ArrowSource):
                 return checksum(self.path), iterate(self.path, source, columns, block_rows)
             if not self.n_rows:
-                return NOBODY, iter(())
+                return NO_ROWS, iter(())
             block = source.read_rows(columns, self.first, self.n_rows)
         return block.fingerprint(), block.cut(block_rows)
 

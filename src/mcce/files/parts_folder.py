@@ -31,7 +31,7 @@ from uuid import uuid4
 
 import pandas as pd
 
-from ..counterfactuals import Counterfactuals
+from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, ReadError, WriteError, shorten
 from ..runtime.files import DRAFT, checksum, replacing, writing
 from .answer_tables import Layout, count_status, stream_tables
@@ -102,10 +102,10 @@ class BlockRun:
         return Done(folder.write(number, fill))
 
     def at_least_one(self, blocks: Iterable[RawBlock]) -> Iterator[RawBlock]:
-        """The blocks; a block of nobody if there are none."""
-        nobody = RawBlock(0, {name: [] for name in self.reader.columns})
+        """The blocks; one empty block if there are none."""
+        empty = RawBlock(0, {name: [] for name in self.reader.columns})
         found = iter(blocks)
-        yield next(found, nobody)
+        yield next(found, empty)
         yield from found
 
 

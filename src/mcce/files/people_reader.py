@@ -139,11 +139,11 @@ class PeopleTable:
     reader: PeopleReader
 
     def raw_blocks(self, n_rows: int) -> Iterator[RawBlock]:
-        """The rows as they are in the table, so many at a time."""
+        """The rows as they are in the table, in blocks."""
         return iterate(self.reader.path, self.source, self.reader.columns, n_rows)
 
     def blocks(self, n_rows: int) -> Iterator[People]:
-        """The people, so many at a time."""
+        """The people, in blocks."""
         return map(self.reader.read, self.raw_blocks(n_rows))
 
 

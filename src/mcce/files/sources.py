@@ -101,7 +101,7 @@ class TableColumns(Protocol):
 
     @property
     def whole(self) -> frozenset[str]:
-        """Columns of whole numbers, as far as the source knows."""
+        """Columns that the source knows to be whole numbers."""
         ...
 
 
@@ -314,7 +314,7 @@ class CsvSource:
             first += len(rows)
 
     def _next(self, first: int, n_rows: int) -> list[list[str]]:
-        """Up to so many rows, each with one cell per column; empty lines are skipped."""
+        """Up to a number of rows, each with one cell per column; empty lines are skipped."""
         rows: list[list[str]] = []
         try:
             for row in self.rows:
@@ -608,7 +608,7 @@ def _cut(batches: Iterable[Any], first: int, n_rows: int) -> Any:
 
 
 def rebatch(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
-    """Tables of exactly so many rows but the last, of batches of any size."""
+    """Tables of equal numbers of rows, except the last, from batches of any size."""
     import pyarrow as pa
 
     waiting: list[Any] = []

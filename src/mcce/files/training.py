@@ -94,7 +94,7 @@ def _plan_dtypes(dtypes: Mapping[str, str] | None) -> dict[str, Any]:
 def _with_dtypes(
     path: str, format_: Format, frame: pd.DataFrame, given: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Rows with the dtypes that users named, as far as pandas did not give them yet."""
+    """Rows with the dtypes that users named, where pandas did not give them yet."""
     unknown = [name for name in given if name not in frame.columns]
     if unknown:
         raise SchemaError(

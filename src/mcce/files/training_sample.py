@@ -46,7 +46,7 @@ class TrainingSample:
     n_seen, n_kept
         Number of rows that streamed by, and of those in ``rows``.
     rare
-        All accepted rows are kept of each combination that has at most so many of them.
+        All accepted rows are kept of each combination that has at most this number of them.
     strata
         One row for each combination of immutable values and decision. The index has the values, of
         a number the lower end of its bin; the columns are ``accepted``, ``n_seen``, ``n_kept``,
@@ -177,7 +177,7 @@ class _Sampler:
         self._n_seen = 0
         self._held: _Held | None = None
         self._waiting: list[_Held] = []
-        # The highest number among the lowest n_rows, once there are so many.
+        # The highest number among the lowest n_rows, once there are that many.
         self._highest: np.uint64 | None = None
 
     def add(self, frame: pd.DataFrame, keys: np.ndarray | None) -> None:
@@ -329,7 +329,7 @@ class Strata:
         np.maximum.at(self._highest, group, words)
 
     def largest_rare(self, rare: int, n_rows: int) -> int:
-        """The largest number of rows of each combination that so many rows have room for."""
+        """The largest number of rows of each combination that fits within a number of rows."""
         counts = np.sort(self._seen[:, 1])
         low, high = 1, rare
         while low < high:
@@ -417,7 +417,7 @@ def _rank(cell: Any) -> tuple[bool, bool, float, str]:
 def even_blocks(
     blocks: Iterable[Any], n_rows: int, key: Hashable | None = None
 ) -> Iterator[TrainingBlock]:
-    """Blocks of so many rows but the last."""
+    """Blocks of equal numbers of rows, except the last."""
     waiting: list[pd.DataFrame] = []
     first: tuple[pd.DataFrame, FrameAdapter] | None = None
     n_before = 0

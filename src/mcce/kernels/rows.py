@@ -92,7 +92,22 @@ def gower_gap(
 
 
 def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArray:
-    """By how much numbers over their training range differ; a missing one is ``MISSING``."""
+    """Differences of numbers that are scaled by their training range, 1 if only one is missing.
+
+    Parameters
+    ----------
+    numbers, own_number
+        Cells of ``EncodedRows.points``, where a missing number is 1e308.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
+    >>> scaled_gap(np.array([0.25, 1e308]), 0.5)
+    array([0.25, 1.  ])
+    """
     gap = np.abs(numbers - own_number)
     return np.where(gap > APART, 1.0, gap)
 

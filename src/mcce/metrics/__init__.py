@@ -4,6 +4,7 @@ Paper, Experiments 1 and 3 and section "Privacy". Every measure takes the rows o
 the training data, a frame or an :class:`Evaluator`; ``compare`` computes all of them at once.
 """
 
+from ..model.associations import association
 from .compare import compare
 from .costs import coverage, gower, l1, redundancy, sparsity, success, violation, ynn
 from .evaluator import Evaluator
@@ -12,6 +13,7 @@ from .privacy import closest_record, copies, value_copies
 
 __all__ = [
     "Evaluator",
+    "association",
     "closest_record",
     "compare",
     "contradictory_pairs",

@@ -18,7 +18,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ..caching import cached_property
-from ..counterfactuals import ALREADY, Counterfactuals
+from ..counterfactuals.people import ALREADY
+from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..predictors.decision import ROWS_PER_CALL, Decision
@@ -184,6 +185,76 @@ class Evaluator:
             )
         return np.flatnonzero(self.desired)
 
+    def read(self, rows: ResultLike, argument: str = "rows") -> EncodedRows:
+        """Encode rows as one sample, without those that stand for "no counterfactual".
+
+        Parameters
+        ----------
+        rows : frame or Counterfactuals
+            The rows to measure.
+        argument : str
+            What error messages call them.
+
+        Returns
+        -------
+        EncodedRows
+            At least one row of the training schema.
+
+        Raises
+        ------
+        SchemaError
+            If the rows do not fit the training data, or none holds a value.
+
+        Examples
+        --------
+        >>> evaluator = Evaluator.fit(pd.DataFrame({"salary": [10, 20, 30]}))
+        >>> len(evaluator.read(pd.DataFrame({"salary": [15.0, None]})))
+        1
+        """
+        try:
+            encoded = read_rows(rows, self)[1]
+        except SchemaError as error:
+            raise SchemaError(f"{argument} does not fit the training data. {error}") from None
+        if not len(encoded):
+            raise SchemaError(f"{argument} has no row that holds a value. Pass at least one.")
+        return encoded
+
+    def matrix(self, rows: EncodedRows) -> FloatArray:
+        """Return rows as numbers without gaps, for classifiers and outlier detectors.
+
+        A number is scaled to [0, 1] in training. A second column marks it as missing, in which
+        case the first holds the training median. A category has a column per level and one for
+        levels not in training; two different levels are at Euclidean distance 1.
+
+        Parameters
+        ----------
+        rows : EncodedRows
+            Rows of the training schema, from :meth:`read`.
+
+        Returns
+        -------
+        (n_rows, n_columns)
+
+        Examples
+        --------
+        >>> evaluator = Evaluator.fit(pd.DataFrame({"salary": [10.0, 20.0, 30.0]}))
+        >>> evaluator.matrix(evaluator.rows)
+        array([[0. , 0. ],
+               [0.5, 0. ],
+               [1. , 0. ]])
+        """
+        parts = []
+        for position, feature in enumerate(self.schema.features):
+            own, trained = _scaled(rows, position), _scaled(self.rows, position)
+            if own is None or trained is None:
+                own_codes = rows.codes[position]
+                codes = np.where(own_codes < 0, feature.n_codes, own_codes)
+                parts.append((codes[:, None] == np.arange(feature.n_codes + 1)) / np.sqrt(2.0))
+                continue
+            missing = np.isnan(own)
+            parts.append(np.column_stack([np.where(missing, np.nanmedian(trained), own), missing]))
+        return np.concatenate(parts, axis=1)
+
 
 def as_evaluator(training: FrameLike | Evaluator, **settings: Any) -> Evaluator:
     """The evaluator itself, or a new one of a frame of training data, with settings if not None."""
@@ -248,17 +319,6 @@ def read_rows(rows: ResultLike, evaluator: Evaluator) -> tuple[ExplainedRows, En
     return explained, evaluator.schema.encode(explained.frame)
 
 
-def read_sample(rows: ResultLike, evaluator: Evaluator, argument: str) -> EncodedRows:
-    """Rows to measure as one sample, of which there must be at least one."""
-    try:
-        encoded = read_rows(rows, evaluator)[1]
-    except SchemaError as error:
-        raise SchemaError(f"{argument} does not fit the training data. {error}") from None
-    if not len(encoded):
-        raise SchemaError(f"{argument} has no row that holds a value. Pass at least one.")
-    return encoded
-
-
 def pair(factuals: FrameLike, counterfactuals: ResultLike, evaluator: Evaluator) -> Pairs:
     """Counterfactuals with the factuals they belong to."""
     people, explained = read_pairs(factuals, counterfactuals)
@@ -284,7 +344,7 @@ def read_pairs(
     return people, explained
 
 
-def scaled(rows: EncodedRows, position: int) -> FloatArray | None:
+def _scaled(rows: EncodedRows, position: int) -> FloatArray | None:
     """Values of a feature as shares of its training range, 0 at its lower end."""
     feature, own = rows.schema.features[position], measured_numbers(rows, position)
     if own is None or feature.numbers is None:

@@ -31,7 +31,7 @@ from ..kernels import (
 )
 from ..parameters import check_choice, check_count, check_real
 from ..tables.schema import EncodedRows
-from .evaluator import Among, Evaluator, FrameLike, ResultLike, as_evaluator, read_rows, scaled
+from .evaluator import Among, Evaluator, FrameLike, ResultLike, as_evaluator, read_rows
 from .matching import check_k, shared_points
 
 Scale = Literal["range", "ranks"]
@@ -151,10 +151,10 @@ def outlier_factor(
             f"k must be less than the number of distinct training rows, {places.size}, got "
             f"{shorten(k)}."
         )
-    model = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(
-        matrix(evaluator, evaluator.rows)[places]
+    detector = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(
+        evaluator.matrix(evaluator.rows)[places]
     )
-    return explained.to_series(_anomaly(model, matrix(evaluator, encoded)), "outlier_factor")
+    return explained.to_series(_anomaly(detector, evaluator.matrix(encoded)), "outlier_factor")
 
 
 def distinct(evaluator: Evaluator, among: Among) -> IntArray:
@@ -197,38 +197,18 @@ def isolation(
     check_count("random_state", random_state, least=0)
     evaluator = as_evaluator(training)
     explained, encoded = read_rows(rows, evaluator)
-    model = IsolationForest(n_estimators=100, random_state=random_state)
-    model.fit(matrix(evaluator, evaluator.rows)[evaluator.among(among)])
-    return explained.to_series(_anomaly(model, matrix(evaluator, encoded)), "isolation")
-
-
-def matrix(evaluator: Evaluator, rows: EncodedRows) -> FloatArray:
-    """Rows as a matrix without gaps, shape (n_rows, n_columns).
-
-    A number is scaled to [0, 1] in training. A second column marks it as missing, in which case
-    the first holds the training median. A category has a column per level and one for levels not
-    in training; two different levels are at Euclidean distance 1.
-    """
-    parts = []
-    for position, feature in enumerate(evaluator.schema.features):
-        own, trained = scaled(rows, position), scaled(evaluator.rows, position)
-        if own is None or trained is None:
-            exact = rows.codes[position]
-            codes = np.where(exact < 0, feature.n_codes, exact)
-            parts.append((codes[:, None] == np.arange(feature.n_codes + 1)) / np.sqrt(2.0))
-            continue
-        missing = np.isnan(own)
-        parts.append(np.column_stack([np.where(missing, np.nanmedian(trained), own), missing]))
-    return np.concatenate(parts, axis=1)
+    detector = IsolationForest(n_estimators=100, random_state=random_state)
+    detector.fit(evaluator.matrix(evaluator.rows)[evaluator.among(among)])
+    return explained.to_series(_anomaly(detector, evaluator.matrix(encoded)), "isolation")
 
 
 class _Scorer(Protocol):
     def score_samples(self, X: FloatArray) -> FloatArray: ...
 
 
-def _anomaly(model: _Scorer, points: FloatArray) -> FloatArray:
+def _anomaly(detector: _Scorer, points: FloatArray) -> FloatArray:
     """Score of each row; scikit-learn gives it with the opposite sign."""
-    return -model.score_samples(points) if len(points) else np.empty(0)
+    return -detector.score_samples(points) if len(points) else np.empty(0)
 
 
 def contradictory_pairs(
@@ -297,7 +277,7 @@ def _categories(evaluator: Evaluator) -> list[int]:
 
 
 def _frequent(codes: Codes, least: float) -> IntArray:
-    """Levels in at least so many rows: n_a * n_b / n is never more than n_a."""
+    """Levels in at least ``least`` rows: n_a * n_b / n is never more than n_a."""
     return np.flatnonzero(np.bincount(codes) >= least)
 
 

@@ -15,7 +15,7 @@ from ..parameters import check_count
 from ..tables.columns import is_missing
 from ..tables.schema import EncodedRows, Schema
 from .costs import changed
-from .evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, pair, read_rows, read_sample
+from .evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, pair, read_rows
 from .matching import shared_points
 
 # Standard deviations of a normal distribution that 95 % lie within.
@@ -154,10 +154,10 @@ def closest_record(
     """
     evaluator = as_evaluator(training)
     check_count("random_state", random_state, least=0)
-    generated = read_sample(rows, evaluator, "rows")
+    generated = evaluator.read(rows)
     sides = [evaluator.rows]
     if holdout is not None:
-        sides.append(read_sample(holdout, evaluator, "holdout"))
+        sides.append(evaluator.read(holdout, "holdout"))
     own, *others = shared_points([generated, *sides])
 
     def closest(points: FloatArray) -> FloatArray:

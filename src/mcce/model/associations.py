@@ -23,7 +23,7 @@ from ..errors import ParameterError, SavedFileError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, sort_rows
 from ..tables.schema import EncodedRows, Schema
 
-# Tables with more columns are wide: there, each column is modelled from so many others at most.
+# Tables with more columns are wide: there, each column is modelled from at most MAX_INPUTS others.
 WIDE_COLUMNS, MAX_INPUTS = 32, 16
 # Rows looked at, groups of the values of an ordered column, and levels that are not put together.
 MAX_ROWS, N_GROUPS, MAX_LEVELS = 2_000, 8, 11
@@ -57,7 +57,7 @@ class Associations:
         return cls(_phi_squared(groups))
 
     def inputs(self, position: int, candidates: IntArray, most: int) -> IntArray:
-        """The candidates to predict a column from, at most so many, ascending.
+        """The candidates to predict a column from, at most ``most``, ascending.
 
         One after the other, the one most associated with the column for how much it has to do with
         those chosen before: columns that repeat one another would crowd out the rest.
@@ -76,7 +76,7 @@ class Associations:
 
 
 def is_wide(schema: Schema) -> bool:
-    """Whether a table has so many columns that each is modelled from a few others."""
+    """Whether a table is so wide that each column is modelled from a few others."""
     return len(schema.features) > WIDE_COLUMNS
 
 
@@ -134,14 +134,14 @@ def _by_chance(sizes: IntArray, n_rows: int) -> IntArray:
 
 
 def visit_order(
-    order: str | Sequence[Hashable], rows: EncodedRows, decision: BoolArray | None
+    order: str | Sequence[Hashable], rows: EncodedRows, is_desired: BoolArray | None
 ) -> IntArray:
     """Positions of the mutable features in the order they are modelled."""
     schema = rows.schema
     if isinstance(order, str) and order == "data":
         return schema.mutable
     if isinstance(order, str) and order == "correlation":
-        return _by_association(rows, decision)
+        return _by_association(rows, is_desired)
     return named_order(order, schema)
 
 
@@ -167,7 +167,7 @@ def named_order(names: Any, schema: Schema) -> IntArray:
     return np.array([schema.names.index(name) for name in names], dtype=np.int64)
 
 
-def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
+def _by_association(rows: EncodedRows, is_desired: BoolArray | None) -> IntArray:
     """Greedily the unvisited feature with the largest mean association to the visited ones."""
     numbers = [rows.numbers(position) for position in range(len(rows.schema.features))]
     columns: list[np.ndarray] = [
@@ -175,8 +175,8 @@ def _by_association(rows: EncodedRows, decision: BoolArray | None) -> IntArray:
         for own, codes in zip(numbers, rows.tree_codes, strict=True)
     ]
     visited = [columns[position] for position in rows.schema.immutable]
-    if decision is not None:
-        visited.append(decision.astype(np.int64))
+    if is_desired is not None:
+        visited.append(is_desired.astype(np.int64))
     waiting = list(rows.schema.mutable)
     order = []
     while waiting:
@@ -194,8 +194,22 @@ def association(first: np.ndarray, second: np.ndarray) -> float:
     """Strength of association in [0, 1] of two columns, 0 where one is constant.
 
     Absolute Pearson correlation of two numeric columns, correlation ratio of a numeric and a
-    categorical one, bias-corrected Cramér's V of two categorical ones. Floats are numbers, whole
-    numbers are levels. Rows with a missing number are left out.
+    categorical one, bias-corrected Cramér's V of two categorical ones. Rows with a missing number
+    are left out.
+
+    Parameters
+    ----------
+    first, second : (n_rows,)
+        Floats are numbers, NaN where missing; whole numbers are levels, 0 or more.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> association(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0]))
+    1.0
     """
     if second.dtype.kind == "f":
         first, second = second, first

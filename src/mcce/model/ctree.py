@@ -121,7 +121,7 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int = 0,
         n_jobs: int | None = 1,
@@ -142,7 +142,7 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
             Itself.
         """
         _check_criterion(self.min_criterion)
-        scored = _score(rows, decision)
+        scored = _score(rows, is_desired)
         # Sorted, so that sums do not depend on the order of the rows.
         in_order = sort_rows(scored.codes)
 
@@ -151,7 +151,7 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
             codes = rows.tree_codes[task.position]
             return [grow_with(finder.find, in_order, codes, task.growth)]
 
-        order, trees = grow_chain(self, rows, decision, grow, n_jobs=n_jobs, verbose=verbose)
+        order, trees = grow_chain(self, rows, is_desired, grow, n_jobs=n_jobs, verbose=verbose)
         return self._keep(rows.schema, order, trees)
 
     def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
@@ -210,11 +210,11 @@ def _split_at(columns: SplitColumns, column: int, codes: IntArray, cut: Cut) -> 
     return split_after(columns, column, cut.statistic, cut.levels, cut.n_left - 1, goes_left)
 
 
-def _score(rows: EncodedRows, decision: BoolArray) -> Scored:
+def _score(rows: EncodedRows, is_desired: BoolArray) -> Scored:
     """The columns, and after them the decision, as scores for the tests."""
     features = rows.schema.features
     by_score = np.array([feature.ordered for feature in features] + [True])
-    codes = with_decision(rows.codes, decision)
+    codes = with_decision(rows.codes, is_desired)
     scores = np.zeros(codes.shape)
     for position in np.flatnonzero(by_score):
         numbers = rows.numbers(int(position)) if position < len(features) else None
@@ -480,7 +480,7 @@ def _best_single(
 
 
 def _of_tables(left: IntArray, totals: IntArray, least: int) -> FloatArray:
-    """Statistics of divisions with so many rows of each class on the left."""
+    """Statistics of divisions by the number of rows of each class on the left."""
     shares = (left.astype(np.float64) ** 2 / totals).sum(axis=1)
     return _of_shares(shares, left.sum(axis=1), int(totals.sum()), least)
 

@@ -122,7 +122,7 @@ class ForestChain(LeafChain, BaseEstimator):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int = 0,
         n_jobs: int | None = 1,
@@ -144,7 +144,7 @@ class ForestChain(LeafChain, BaseEstimator):
             Itself.
         """
         check_choice("sampling", self.sampling, (TREE_FIRST, POOL))
-        samples = self._draw_samples(rows, decision, seed)
+        samples = self._draw_samples(rows, is_desired, seed)
 
         def grow(task: GrowTask) -> list[Trees]:
             response = tree_response(rows, task.position)
@@ -156,18 +156,18 @@ class ForestChain(LeafChain, BaseEstimator):
                 trees.append(grow_tree(task.columns, inputs, response, codes, growth, drawn))
             return trees
 
-        order, trees = grow_chain(self, rows, decision, grow, n_jobs=n_jobs, verbose=verbose)
+        order, trees = grow_chain(self, rows, is_desired, grow, n_jobs=n_jobs, verbose=verbose)
         return self._keep(rows.schema, order, trees)
 
     def _draw_samples(
-        self, rows: EncodedRows, decision: BoolArray, seed: int
+        self, rows: EncodedRows, is_desired: BoolArray, seed: int
     ) -> list[IntArray | None]:
         """The rows that each tree is grown on, None for all; the same ones for every feature."""
         growth_of(self, len(rows.schema.features))
         if not self.bootstrap:
             return [None] * self.n_trees
         # Drawn by rank in this order, rows do not depend on the one in which they came.
-        in_order = sort_rows(with_decision(rows.codes, decision))
+        in_order = sort_rows(with_decision(rows.codes, is_desired))
         return [_draw_rows(in_order, tree_key(seed, OF_ROWS, tree)) for tree in range(self.n_trees)]
 
     def _growth(self, task: GrowTask, of_levels: bool) -> Growth:

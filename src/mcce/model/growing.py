@@ -66,7 +66,7 @@ class GrowTask:
 def grow_chain(
     chain: Any,
     rows: EncodedRows,
-    decision: BoolArray,
+    is_desired: BoolArray,
     grow: Callable[[GrowTask], Sequence[Trees]],
     *,
     n_jobs: int | None,
@@ -75,8 +75,10 @@ def grow_chain(
     """The visit order of a chain, and the trees of all features in it."""
     schema = rows.schema
     growth = growth_of(chain, len(schema.features))
-    order = visit_order(chain.visit_order, rows, decision if chain.condition_on_decision else None)
-    columns = split_columns(schema, [*rows.tree_codes, decision.astype(np.int32)])
+    order = visit_order(
+        chain.visit_order, rows, is_desired if chain.condition_on_decision else None
+    )
+    columns = split_columns(schema, [*rows.tree_codes, is_desired.astype(np.int32)])
     last = [len(schema.features)] * chain.condition_on_decision
     most = chain.max_inputs
     screen = None if most is None else Associations.of(rows)
@@ -99,9 +101,9 @@ def grow_chain(
     return order, join([tree for trees in grown[::-1] for tree in trees], columns.by_set)
 
 
-def with_decision(codes: Codes, decision: BoolArray) -> Codes:
+def with_decision(codes: Codes, is_desired: BoolArray) -> Codes:
     """The decision as one more column, after all features."""
-    return np.vstack([codes, decision[None, :].astype(np.int32)])
+    return np.vstack([codes, is_desired[None, :].astype(np.int32)])
 
 
 def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> SplitColumns:

@@ -129,7 +129,7 @@ class LeafChain:
         Draws
             Codes of shape (n_mutable, n_groups, n_draws).
         """
-        if request.decision is not None and not request.decision.all():
+        if request.is_desired is not None and not request.is_desired.all():
             self._check_grown_for(False)
         return Draws(
             sample(
@@ -202,7 +202,7 @@ class ListedLeaves:
         max_nodes: int,
         after: tuple[float, Codes] | None = None,
     ) -> Enumerated:
-        """The nearest rows with so many changes that could be drawn for a person.
+        """The nearest rows with a number of changes that could be drawn for a person.
 
         Parameters
         ----------

@@ -91,7 +91,7 @@ class TreeChain(ListedLeaves, LeafChain, BaseEstimator):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int = 0,
         n_jobs: int | None = 1,
@@ -121,5 +121,5 @@ class TreeChain(ListedLeaves, LeafChain, BaseEstimator):
             codes = rows.tree_codes[task.position]
             return [grow_tree(task.columns, task.inputs, response, codes, growth)]
 
-        order, trees = grow_chain(self, rows, decision, grow, n_jobs=n_jobs, verbose=verbose)
+        order, trees = grow_chain(self, rows, is_desired, grow, n_jobs=n_jobs, verbose=verbose)
         return self._keep(rows.schema, order, trees)

@@ -32,7 +32,7 @@ from ..tables.schema import OWN, EncodedRows, Schema
 if TYPE_CHECKING:
     from ..plausibility.conformal import Plausibility
     from ..plausibility.model import ChangedRows, PlausibilityModel
-    from ..relations import Relation
+    from ..relations.relation import Relation
 
 ROWS_PER_PIECE = 100_000
 
@@ -172,7 +172,7 @@ class KeepsRelation:
 
     def _rounding(self, schema: Schema) -> float:
         """How far rounding may move a recomputed value."""
-        from ..relations import Equality
+        from ..relations.relation import Equality
 
         if not isinstance(self.relation, Equality):
             return 0.0

@@ -282,9 +282,9 @@ class Remote(Wrapper):
                     "one label per row, a string or whole number", _kind(prediction, position)
                 )
         elif isinstance(prediction, list) and self.classes is not None:
-            if len(prediction) != len(self.classes) or not all(map(_is_number, prediction)):
+            if len(prediction) != len(self.classes) or not all(map(_fits_float, prediction)):
                 self._refuse(f"{len(self.classes)} numbers per row", _kind(prediction, position))
-        elif not _is_number(prediction) or (self.classes is not None and len(self.classes) != 2):
+        elif not _fits_float(prediction) or (self.classes is not None and len(self.classes) != 2):
             n_numbers = "one number" if self.classes is None else f"{len(self.classes)} numbers"
             self._refuse(f"{n_numbers} per row", _kind(prediction, position))
 
@@ -317,7 +317,7 @@ def _kind(content: Any, position: int | None = None) -> str:
     name = "null" if content is None else kinds.get(type(content), "a number")
     if isinstance(content, (list, dict)):
         name += f" of length {len(content)}"
-    elif name == "a number" and not _is_number(content):
+    elif name == "a number" and not _fits_float(content):
         name = "a number too large for a float"
     elif isinstance(content, float):
         name = name if content.is_integer() else "a fraction"
@@ -359,7 +359,7 @@ def _reason(error: Exception, timeout: float) -> str:
     return f"{name}: {message}" if message else name
 
 
-def _is_number(value: Any) -> bool:
+def _fits_float(value: Any) -> bool:
     """Whether it is a number, not a boolean, that a float can hold."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return number and -sys.float_info.max <= value <= sys.float_info.max

@@ -13,7 +13,7 @@ from ..caching import attribute_loader
 
 if TYPE_CHECKING:
     from .anonymity import anonymize as anonymize
-    from .attacks import class_sizes as class_sizes
+    from .audit_attacks import class_sizes as class_sizes
     from .audit_result import DPBound as DPBound
     from .audit_result import Figure as Figure
     from .audit_result import PrivacyAudit as PrivacyAudit
@@ -29,7 +29,7 @@ _MODULES = {
     "anonymize": "anonymity",
     "audit": "auditing",
     "audit_rows": "auditing",
-    "class_sizes": "attacks",
+    "class_sizes": "audit_attacks",
     "dp_bound": "audit_result",
     "split_and_audit": "auditing",
 }

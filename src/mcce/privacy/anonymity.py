@@ -20,18 +20,25 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import EncodedAnswers
-from ..counterfactuals import AnonymousAnswers, Counterfactuals, FrameT, with_anonymous
+from ..counterfactuals.anonymous import AnonymousAnswers, FrameT
+from ..counterfactuals.result import Counterfactuals, with_anonymous
 from ..errors import ParameterError, SchemaError, shorten
 from ..explainer import MCCE, requirements_of
 from ..fitted import Fitted
 from ..kernels import IntArray
-from ..model import is_private
+from ..model.registry import is_private
 from ..parameters import check_count, check_real
 from ..search.consequences import ComputedColumn
 from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
-from .generalization import describe_cell
-from .widening import AnonymityRequest, AnswersToWiden, PurenessMeter, WidenedAnswer, Widener
+from .anonymity_generalization import describe_cell
+from .anonymity_widening import (
+    AnonymityRequest,
+    AnswersToWiden,
+    PurenessMeter,
+    WidenedAnswer,
+    Widener,
+)
 
 # Rows that are scored to measure the pureness of an answer.
 ROWS_TO_MEASURE = 1000
@@ -50,7 +57,7 @@ def anonymize(
     min_pureness: float = 0.9,
     constraints: Any = None,
 ) -> Counterfactuals[FrameT]:
-    """The result with ranges and sets of values that at least so many training people fit.
+    """The result with ranges and sets of values that at least ``k`` training people fit.
 
     Parameters
     ----------

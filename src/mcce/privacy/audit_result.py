@@ -20,9 +20,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from ..errors import ParameterError, shorten
+from ..intervals import clopper_pearson
 from ..kernels import FloatArray, IntArray
 from ..metrics.privacy import Z95
 from ..parameters import check_real
@@ -447,23 +447,6 @@ def _count_above(members: FloatArray, nonmembers: FloatArray) -> pd.DataFrame:
     return pd.DataFrame(
         {"threshold": thresholds, "n_members": counts[0], "n_nonmembers": counts[1]}
     )
-
-
-def clopper_pearson(n_hits: ArrayLike, n: int, chance: float) -> tuple[FloatArray, FloatArray]:
-    """Bounds of shares, each of which errs with at most this chance.
-
-    Examples
-    --------
-    >>> low, high = clopper_pearson([0, 5], 10, 0.025)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.0, 0.187], [0.308, 0.813])
-    """
-    from scipy.special import betaincinv  # type: ignore[import-untyped]
-
-    hits = np.asarray(n_hits, dtype=np.float64)
-    low = betaincinv(np.maximum(hits, 1), n - hits + 1, chance)
-    high = betaincinv(hits + 1, np.maximum(n - hits, 1), 1 - chance)
-    return np.where(hits > 0, low, 0.0), np.where(hits < n, high, 1.0)
 
 
 def quantile_interval(

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import SchemaError
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, pair, read_sample
+from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, pair
 from ..metrics.matching import number_rows, shared_codes, shared_points
 from ..tables.schema import EncodedRows, changed_cells
 
@@ -60,15 +60,15 @@ def read_audited_rows(
     """The rows of an audit, read and checked."""
     real = {
         "training": evaluator.rows,
-        "holdout": read_sample(holdout, evaluator, "holdout"),
-        "reference": read_sample(reference, evaluator, "reference"),
+        "holdout": evaluator.read(holdout, "holdout"),
+        "reference": evaluator.read(reference, "reference"),
     }
     _check_sizes(real)
     _check_disjoint(real)
     rng = np.random.default_rng([seed, 1])
     n_each = min(len(real["training"]), len(real["holdout"]))
     rows = {
-        "released": read_sample(released, evaluator, "released"),
+        "released": evaluator.read(released, "released"),
         "members": _sample(real["training"], n_each, rng),
         "nonmembers": _sample(real["holdout"], n_each, rng),
         "reference": real["reference"],

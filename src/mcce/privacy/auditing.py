@@ -22,14 +22,14 @@ from ..generate import value_tables
 from ..kernels import BoolArray, person_keys
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator
 from ..metrics.privacy import are_copies
-from ..model import find_generator
+from ..model.registry import find_generator
 from ..parameters import check_choice, check_count
 from ..protocols import DrawRequest
 from ..runtime.progress import without_warnings
 from ..tables.columns import Kind
 from ..tables.frames import read_frame
 from ..tables.schema import Schema
-from .attacks import (
+from .audit_attacks import (
     check_known,
     closest_figures,
     copy_figures,
@@ -333,7 +333,7 @@ class _Attack:
 
     release: str
     quasi_identifiers: QuasiIdentifiers | None
-    private: Sequence[Hashable] | None
+    sensitive: Sequence[Hashable] | None
     seed: int
 
     def run(
@@ -347,7 +347,7 @@ class _Attack:
         known = (
             None
             if self.quasi_identifiers is None
-            else check_known(self.quasi_identifiers, self.private, evaluator.schema)
+            else check_known(self.quasi_identifiers, self.sensitive, evaluator.schema)
         )
         audited = read_audited_rows(
             evaluator, released, real.holdout, real.reference, factuals=factuals, seed=self.seed
@@ -419,15 +419,15 @@ def release_rows(explainer: Any, people: Any, n_rows: int) -> Released:
     given = np.vstack([rows.tree_codes[fitted.schema.immutable], number]).T
     keys = person_keys(fitted.seed, np.ascontiguousarray(given))
     first = np.zeros(1, dtype=np.int64)
-    decision = _decisions(fitted, rows.frame)
-    sampled = fitted.generator.sample(DrawRequest(rows.tree_codes, keys, first, decision=decision))
+    request = DrawRequest(rows.tree_codes, keys, first, is_desired=_are_desired(fitted, rows.frame))
+    sampled = fitted.generator.sample(request)
     codes = sampled.codes[:, :, 0]
     drawn = CandidateRows(rows, number.astype(np.int64), codes, value_tables(rows, sampled))
     return Released(drawn.as_given().reset_index(drop=True), rows.as_given())
 
 
-def _decisions(fitted: Fitted, people: pd.DataFrame) -> BoolArray | None:
-    """The people's own decisions, for a generator that was fitted to draw for both."""
+def _are_desired(fitted: Fitted, people: pd.DataFrame) -> BoolArray | None:
+    """Which people have the desired decision, for a generator that was fitted to draw for both."""
     if False in getattr(fitted.generator, "decisions", ()):
         return fitted.decision.score(people).valid
     return None

@@ -23,10 +23,17 @@ from ..model.arrays import ChainRules, unpack_order, unpack_trees
 from ..model.growing import with_decision
 from ..model.leaves import LeafChain, ListedLeaves
 from ..tables.schema import EncodedRows, Schema
-from .accounting import Ledger, Plan, check_settings, private_order
-from .domains import Domain, bin_rows, check_public, encode_public, plain_domains, read_domains
-from .noise import RandomWords
-from .releasing import Coding, log_likelihood, release_chain
+from .private_accounting import Ledger, Plan, check_settings, private_order
+from .private_domains import (
+    Domain,
+    bin_rows,
+    check_public,
+    encode_public,
+    plain_domains,
+    read_domains,
+)
+from .private_growing import Coding, grow_private_chain, log_likelihood
+from .private_noise import RandomWords
 
 
 class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
@@ -122,7 +129,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int = 0,
         n_jobs: int | None = 1,
@@ -148,11 +155,11 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         check_settings(self)
         domains = check_public(rows.schema, self.domains)
         order = private_order(self.visit_order, rows.schema)
-        bins = with_decision(bin_rows(rows, domains), decision)
+        bins = with_decision(bin_rows(rows, domains), is_desired)
         # A cell that is not declared has no bin; such rows are left out, as by encode_training.
-        used = np.isin(decision, self.decisions) & (bins >= 0).all(axis=0)
+        used = np.isin(is_desired, self.decisions) & (bins >= 0).all(axis=0)
         self.n_desired_: int
-        trees, self.n_desired_ = release_chain(
+        trees, self.n_desired_ = grow_private_chain(
             bins[:, used],
             Coding.of(rows.schema, domains),
             rows.schema.immutable,

@@ -1,6 +1,7 @@
 """Results for people who read rather than program: letters, pictures and reports."""
 
-from .html import write_privacy_report, write_report
+from .html.audit_page import write_privacy_report
+from .html.report_page import write_report
 from .labels import FeatureLabel, Labels
 from .language import languages
 from .letters import Letters, write_letters

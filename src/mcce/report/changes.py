@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals import AnonymousAnswers
+from ..counterfactuals.anonymous import AnonymousAnswers
 from ..tables.columns import differ, plain_cells
 from ..tables.features import Feature, is_float32
 from .rounding import Rung

@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..constraints import Constraint
+from ..constraints.constraint import Constraint
 from ..constraints.files import make_constraints
-from ..counterfactuals import ALREADY, Counterfactuals
-from ..counterfactuals.people import plain_value
+from ..counterfactuals.people import ALREADY, plain_value
+from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE, requirements_of
 from ..tables.columns import differ

@@ -124,7 +124,7 @@ class Clauses:
     def _between(self, label: FeatureLabel, low: Any, high: Any) -> str:
         """A range; None is no end."""
         first, last = (None if end is None else self._level(label, end) for end in (low, high))
-        if high is not None and _is_number(low) and level_key(low) not in label.levels:
+        if high is not None and _converts_to_float(low) and level_key(low) not in label.levels:
             first = self.number(label, to_decimal(low), bare=True)
         return self.language.between(first, last)
 
@@ -140,7 +140,7 @@ class Clauses:
         if level_key(change.before) in label.levels:
             return label.levels[level_key(change.before)]
         if change.rung is None:
-            if change.is_number and _is_number(change.before):
+            if change.is_number and _converts_to_float(change.before):
                 return self.number(label, to_decimal(change.before), bare=bare)
             return self._level(label, change.before)
         own, shown = to_decimal(change.before), change.rung.value
@@ -153,7 +153,7 @@ class Clauses:
         """A value that the person need not reach: rounded, and the text says so."""
         if value is None:
             return None
-        if level_key(value) in label.levels or not _is_number(value):
+        if level_key(value) in label.levels or not _converts_to_float(value):
             return self._level(label, value)
         exact = to_decimal(value)
         rounded = readable(exact, DIGITS)
@@ -163,7 +163,7 @@ class Clauses:
     def _level(self, label: FeatureLabel, value: Any) -> str:
         if level_key(value) in label.levels:
             return label.levels[level_key(value)]
-        if _is_number(value):
+        if _converts_to_float(value):
             return self.number(label, to_decimal(value))
         return self.language.value(value)
 
@@ -246,14 +246,14 @@ class Writer(Clauses):
 
 
 def readable(value: Decimal, digits: int) -> Decimal:
-    """A number with two decimal places, or so many digits if these take more."""
+    """A number with two decimal places, or a number of digits if these take more."""
     places = max(PLACES, digits - 1 - value.adjusted()) if value else 0
     if int(value.as_tuple().exponent) >= -places:
         return value
     return round(value, places)
 
 
-def _is_number(value: Any) -> bool:
+def _converts_to_float(value: Any) -> bool:
     return hasattr(value, "__float__") and not isinstance(value, (str, bool, np.bool_))
 
 
@@ -297,7 +297,7 @@ class CellWords:
             return self.language.messages["values.missing"]
         if level_key(cell) in label.levels:
             return label.levels[level_key(cell)]
-        if _is_number(cell):
+        if _converts_to_float(cell):
             return self._clauses.number(label, readable(to_decimal(cell), digits))
         if isinstance(cell, (bool, np.bool_, date)):
             return self.language.value(cell)

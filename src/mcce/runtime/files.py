@@ -17,7 +17,7 @@ DRAFT = ".mcce-"
 
 
 @contextmanager
-def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[BinaryIO]:
+def replacing(destination: Path, draft_folder: Path | None = None) -> Iterator[BinaryIO]:
     """A stream whose content takes the place of a file when the block ends.
 
     Readers see the old file or the whole new one. If the block raises, the old one stays.
@@ -32,11 +32,11 @@ def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[Binary
     ...     file.read_text()
     'age'
     """
-    target = Path(os.path.realpath(target))
-    replaced = target.stat() if target.exists() else None
+    destination = Path(os.path.realpath(destination))
+    replaced = destination.stat() if destination.exists() else None
     if replaced is not None:
         check_regular(replaced)
-    draft = (draft_folder or target.parent) / f"{DRAFT}{secrets.token_hex(8)}"
+    draft = (draft_folder or destination.parent) / f"{DRAFT}{secrets.token_hex(8)}"
     try:
         with draft.open("xb") as stream:
             # Users who could not read the old file must not read the new one, nor its draft.
@@ -45,7 +45,7 @@ def replacing(target: Path, draft_folder: Path | None = None) -> Iterator[Binary
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        draft.replace(target)
+        draft.replace(destination)
     finally:
         draft.unlink(missing_ok=True)
 

@@ -78,7 +78,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def in_caller(function: Callable[[], Result]) -> Result:
-    """Call a function in the thread that takes the results of this task; gives its result.
+    """Return the result of a function called in the thread that takes the results of this task.
 
     Examples
     --------

@@ -4,8 +4,3 @@
 ``parts`` say how each thing is written; ``inspection`` shows what a file holds. ``values`` and
 ``mcce.model.arrays`` say what a file may hold.
 """
-
-from .document import restore, save
-from .inspection import Inspection, inspect
-
-__all__ = ["Inspection", "inspect", "restore", "save"]

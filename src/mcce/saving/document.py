@@ -23,7 +23,7 @@ from ..constraints.constraint import Constraint
 from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted, Needs
 from ..kernels import DRAWS_VERSION, IntArray, rows_as_bytes
-from ..model import find_generator, is_private, limit_inputs, visit_order_of
+from ..model.registry import find_generator, is_private, limit_inputs, visit_order_of
 from ..plausibility.model import PlausibilityModel
 from ..predictors.decision import Decision, Interval
 from ..predictors.desired import decision_on

@@ -26,8 +26,8 @@ from ..distances import FeatureDistance, find_distance
 from ..errors import ParameterError, PredictorError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import LEAF, Codes, FloatArray, IntArray, Trees, person_keys
-from ..model import GENERATORS, require, suggest_generators
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees, vector
+from ..model.registry import GENERATORS, require, suggest_generators
 from ..plausibility.boosting import BoostedTrees, pack_boosted, unpack_boosted
 from ..plausibility.conditionals import Conditional, Conditionals
 from ..plausibility.conformal import Calibration, Tail
@@ -36,18 +36,9 @@ from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_
 from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
 from ..predictors.decision import Decision, Interval, LabelMeasure, LabelRule
 from ..protocols import Distance, DrawRequest, Generator
-from ..relations import (
-    Dependency,
-    Equivalence,
-    FoundRelation,
-    HasValue,
-    Linear,
-    Ordering,
-    Product,
-    Ratio,
-    Relation,
-)
 from ..relations.discovery import most_relations
+from ..relations.kinds import Dependency, Equivalence, HasValue, Linear, Ordering, Product, Ratio
+from ..relations.relation import FoundRelation, Relation
 from ..tables.columns import is_time
 from ..tables.schema import EncodedRows, Schema
 from .archive import ARRAY, ARRAY_KINDS, refused

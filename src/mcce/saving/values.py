@@ -24,7 +24,7 @@ from ..constraints.kinds import CONSTRAINT_KINDS
 from ..distances import DISTANCES, FeatureDistance
 from ..errors import SavedFileError, shorten
 from ..kernels import Codes
-from ..model import GENERATORS
+from ..model.registry import GENERATORS
 from ..predictors.decision import Interval
 from ..search.config import ExactSearch, Search
 from ..tables.roles import has_surrogate

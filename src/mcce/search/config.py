@@ -17,12 +17,12 @@ from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted, Needs
 from ..generate import GUIDANCE_NEEDED
-from ..model import is_private, require
+from ..model.registry import is_private, require
 from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
 from ..protocols import Distance, Generator
 
 if TYPE_CHECKING:
-    from ..relations import Relation
+    from ..relations.relation import Relation
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
 Preference = Literal["sparsity", "knn_distance", "distance", "balanced"]

@@ -29,8 +29,8 @@ from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
-from ..relations import Dependency, Equality, Equivalence, Linear
-from ..relations.relation import match_values, values_of
+from ..relations.kinds import Dependency, Equivalence, Linear
+from ..relations.relation import Equality, match_values, values_of
 from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
 from ..tables.dtypes import to_dtype
 from ..tables.features import (

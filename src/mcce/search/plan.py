@@ -18,7 +18,7 @@ from ..errors import NotFittedError, ParameterError, shorten
 from ..fitted import Fitted, plausibility_model
 from ..generate import DrawPlan
 from ..kernels import IntArray
-from ..model import require
+from ..model.registry import require
 from ..postprocess.filters import (
     ExcludeTrainingRows,
     IsPlausible,
@@ -50,7 +50,7 @@ from .stage import SearchOutcome, SearchTask, run_search
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
-    from ..relations import Relation
+    from ..relations.relation import Relation
     from .consequences import ComputedColumn, Consequences
     from .exact import ExactSettings, ExactStage
     from .history import SurrogateRun

@@ -14,7 +14,7 @@ import numpy as np
 from ..candidates import MeasuredRows
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
-from ..counterfactuals import Reason, ReasonKind
+from ..counterfactuals.people import Reason, ReasonKind
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing
 from ..postprocess.filters import CandidateFilter, IsPlausible, ObeysConstraint
 from ..postprocess.ranking import RankedCandidates, Ranking

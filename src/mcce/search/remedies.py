@@ -20,7 +20,7 @@ import numpy as np
 
 from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
-from ..counterfactuals import Reason, ReasonKind
+from ..counterfactuals.people import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..tables.schema import EncodedRows

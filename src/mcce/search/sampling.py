@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..candidates import MeasuredRows
-from ..counterfactuals import Reason
+from ..counterfactuals.people import Reason
 from ..generate import DrawPlan, FactualBlock, blocks, generate
 from ..kernels import ExpiredError, IntArray
 from ..postprocess.filters import ExcludeUnstable

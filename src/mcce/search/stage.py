@@ -25,7 +25,7 @@ import numpy as np
 from ..candidates import ColumnCache, MeasuredRows
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
-from ..counterfactuals import Reason
+from ..counterfactuals.people import Reason
 from ..errors import ConstraintError
 from ..kernels import Cancellation, IntArray, cancellable
 from ..postprocess.filters import ExcludeUnstable

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..candidates import MeasuredRows
-from ..counterfactuals import Reason
+from ..counterfactuals.people import Reason
 from ..distances import is_mean
 from ..kernels import (
     BoolArray,

@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import AnswerVariants, EncodedAnswers
-from ..constraints import Constraint
 from ..constraints.collection import read_given
-from ..counterfactuals import Counterfactuals, number_people
+from ..constraints.constraint import Constraint
 from ..counterfactuals.people import Record, as_records, plain_value
+from ..counterfactuals.result import Counterfactuals, number_people
 from ..errors import McceError
 from ..explainer import MCCE, requirements_of
 from ..fitted import Fitted
@@ -62,12 +62,12 @@ class Answerer:
         """An answerer with a copy of an explainer."""
         own = copy.copy(explainer).set_params(max_seconds=None, verbose=False)
         requirements_of(own)
-        nobody = _nobody(own)
+        no_people = _no_people(own)
         fingerprint = fingerprint or _explainer_checksum(own)
         own.set_params(constraints=[*read_given(own.constraints), *rules])
         requirements_of(own)
         made = cls(own, (), fingerprint)
-        names = [name for name in get_args(SearchName) if made._can_search(name, nobody)]
+        names = [name for name in get_args(SearchName) if made._can_search(name, no_people)]
         return replace(made, searches=tuple(names))
 
     def score(self, people: pd.DataFrame) -> tuple[list[float | None], list[bool]]:
@@ -184,9 +184,9 @@ class Answerer:
         changed = {name: value for name, value in given.items() if value is not None}
         return copy.copy(self.explainer).set_params(**changed) if changed else self.explainer
 
-    def _can_search(self, name: str, nobody: pd.DataFrame) -> bool:
+    def _can_search(self, name: str, no_people: pd.DataFrame) -> bool:
         try:
-            self._variant(name, None).explain(nobody)
+            self._variant(name, None).explain(no_people)
         except McceError:
             return False
         return True
@@ -199,7 +199,7 @@ def _explainer_checksum(explainer: MCCE) -> str:
         return checksum(path)
 
 
-def _nobody(explainer: MCCE) -> pd.DataFrame:
+def _no_people(explainer: MCCE) -> pd.DataFrame:
     """No people, in the columns of an explainer."""
     tables = {feature.name: feature.table for feature in explainer.schema_.features}
     return pd.DataFrame({name: table.iloc[:0] for name, table in tables.items()})
@@ -324,12 +324,13 @@ def _step(feature: Feature, kind: CellKind) -> float | None:
 
 def _accepted(fitted: Fitted) -> pd.DataFrame | None:
     """Accepted people of training; None if fit kept none."""
-    model = fitted.plausibility
-    return None if model is None else EncodedRows.from_codes(fitted.schema, model.codes_).frame
+    if fitted.plausibility is None:
+        return None
+    return EncodedRows.from_codes(fitted.schema, fitted.plausibility.codes_).frame
 
 
 def _histogram(feature: Feature, kind: CellKind, accepted: pd.Series[Any]) -> dict[str, Any] | None:
-    """How many accepted people have which values; few people are nobody."""
+    """Counts of accepted people by value; small counts are shown as 0."""
     if feature.kind == "categorical":
         if kind.levels is None:
             return None

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
-from ..constraints import Constraint
+from ..constraints.constraint import Constraint
 from ..errors import McceError
 from ..explainer import MCCE
 from ..report.language import find_language, languages
@@ -182,8 +182,8 @@ class Routes:
         app.get("/people/{row}", responses=_documented(responses.PersonFound, 404, 422), **known)(
             self.person
         )
-        model = f"/v1/models/{self.settings.name}"
-        app.get(model, response_model=responses.ModelStatus)(self.model)
+        path = f"/v1/models/{self.settings.name}"
+        app.get(path, response_model=responses.ModelStatus)(self.model)
         score, search, tasks = self.scoring, self.searching, self.tasks
         self._post(app, "/score", score, tasks.score, ScoreBody, responses.Scores)
         self._post(app, "/explain", search, tasks.explain, ExplainBody, responses.Explained)
@@ -195,7 +195,7 @@ class Routes:
             ("explain", search, tasks.explain_instances, responses.Explanations),
         )
         for verb, queue, make, found in of_instances:
-            self._post(app, f"{model}:{verb}", queue, make, InstancesBody, found)
+            self._post(app, f"{path}:{verb}", queue, make, InstancesBody, found)
 
     def _post(
         self,
@@ -234,7 +234,7 @@ class Routes:
         return FileResponse(str(PAGE.joinpath("index.html")))
 
     async def health(self) -> dict[str, str]:
-        """Whether the process lives."""
+        """Health check."""
         return {"status": "ok"}
 
     async def ready(self) -> dict[str, str]:
@@ -299,9 +299,9 @@ def _json(content: Any) -> Response:
     return Response(to_json(content), media_type=JSON)
 
 
-def _documented(model: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
+def _documented(response_type: Any, *statuses: int) -> dict[int | str, dict[str, Any]]:
     """The responses of a route, for its description."""
-    return {200: {"model": model, "content": {JSON: {}}}, **refused_with(*statuses)}
+    return {200: {"model": response_type, "content": {JSON: {}}}, **refused_with(*statuses)}
 
 
 class UploadRoutes:

@@ -334,7 +334,7 @@ def _request_id(scope: Scope) -> str:
 
 
 def _method(scope: Scope) -> str:
-    """The method; anybody may invent one, and a counter keeps each."""
+    """The HTTP method; unknown ones are grouped so that metrics stay bounded."""
     known = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
     return scope["method"] if scope["method"] in known else "other"
 

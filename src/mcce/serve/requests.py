@@ -21,9 +21,9 @@ import pandas as pd
 from pandas.api import types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from ..constraints import Constraint
 from ..constraints.builders import BUILDERS
 from ..constraints.collection import Constraints
+from ..constraints.constraint import Constraint
 from ..constraints.files import make_constraints
 from ..counterfactuals.people import plain_value
 from ..errors import ConstraintError, shorten
@@ -31,7 +31,7 @@ from ..files.cell_values import CellError, ColumnReader
 from ..files.people_reader import PeopleReader
 from ..files.sources import KnownColumns, RawBlock
 from ..fitted import Fitted
-from ..model import is_identifier
+from ..model.identifiers import is_identifier
 from ..predictors.remote import UnusableJsonError, unique_keys
 from ..tables.columns import plain
 from ..tables.features import Feature
@@ -59,7 +59,7 @@ Rules = Annotated[
 ]
 JsonPersonList = Annotated[list[JsonPerson], Field(min_length=1)]
 BodyT = TypeVar("BodyT", bound="Body")
-# Numbers may be so many times as far from training as training is wide.
+# Numbers may lie outside of training by this many times its range.
 MAX_TRAINING_WIDTHS = 1_000
 MAX_LEVELS = 1_000
 MAX_RULES = 200
@@ -166,9 +166,9 @@ def check_media(headers: Mapping[str, str], expected: str) -> None:
         raise RefusalError.of(415, f"expected {expected}", "media", "header", "Content-Type")
 
 
-def parse_body(content: bytes, model: type[BodyT]) -> BodyT:
+def parse_body(content: bytes, body_type: type[BodyT]) -> BodyT:
     """A request of a kind."""
-    return check_fields(parse_json(content, "body"), model)
+    return check_fields(parse_json(content, "body"), body_type)
 
 
 def parse_json(content: bytes, *loc: str | int) -> Any:
@@ -193,10 +193,10 @@ def parse_json(content: bytes, *loc: str | int) -> Any:
     return given
 
 
-def check_fields(given: Any, model: type[BodyT]) -> BodyT:
+def check_fields(given: Any, body_type: type[BodyT]) -> BodyT:
     """Fields as a request of a kind."""
     try:
-        return model.model_validate(given)
+        return body_type.model_validate(given)
     except ValidationError as error:
         raise RefusalError(422, [_problem(dict(one)) for one in error.errors()]) from None
 
@@ -409,7 +409,7 @@ def _far(feature: Feature) -> tuple[float, float]:
 
 
 def _identifiers(fitted: Fitted) -> frozenset[str]:
-    """Texts and codes that tell people apart; a category can hold no others than it knows."""
+    """Identifier columns, except categoricals, whose levels are fixed."""
     n_rows = int(fitted.value_counts[0].sum()) if fitted.value_counts else 0
     return frozenset(
         str(feature.name)

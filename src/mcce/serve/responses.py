@@ -73,10 +73,10 @@ def _cell_schema(kind: CellKind) -> dict[str, Any]:
     return cell
 
 
-def body_of(model: type[Body], people: JsonPeople) -> dict[str, Any]:
+def body_of(body_type: type[Body], people: JsonPeople) -> dict[str, Any]:
     """The body of a route, for its description."""
-    schema = _with_people(model.model_json_schema())
-    content = {"application/json": {"schema": schema, "example": model.example(people.typical)}}
+    schema = _with_people(body_type.model_json_schema())
+    content = {"application/json": {"schema": schema, "example": body_type.example(people.typical)}}
     return {"requestBody": {"required": True, "content": content}}
 
 

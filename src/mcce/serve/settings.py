@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..constraints import Constraint
+from ..constraints.constraint import Constraint
 from ..counterfactuals.people import as_records, plain_value
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE

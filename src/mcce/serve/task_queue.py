@@ -110,7 +110,7 @@ class TaskQueue:
         return time.monotonic() - thread.began > self.limits.allowed(thread.batch)
 
     def _start_threads(self) -> None:
-        """Start threads, in the place of stuck ones too, as far as there are spare ones."""
+        """Start threads while there are spare ones, also in the place of stuck ones."""
         if self._watcher is None:
             self._watcher = threading.Thread(target=self._watch, daemon=True, name="mcce-watch")
             self._watcher.start()

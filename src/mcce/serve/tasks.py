@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..constraints import Constraint
+from ..constraints.constraint import Constraint
 from ..constraints.files import write_entry
 from ..counterfactuals.people import as_records
 from ..errors import shorten

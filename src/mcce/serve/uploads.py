@@ -27,8 +27,8 @@ from typing import Any, BinaryIO, Literal
 
 import pandas as pd
 
-from ..constraints import Constraint
-from ..counterfactuals import Counterfactuals
+from ..constraints.constraint import Constraint
+from ..counterfactuals.result import Counterfactuals
 from ..errors import McceError, MissingExtraError, ParameterError, ReadError, shorten
 from ..files.answer_tables import Layout, stream_tables
 from ..files.people_reader import PeopleReader
@@ -310,14 +310,14 @@ class Upload:
                 )
 
     def run(self, show: Show) -> list[str]:
-        """Answer everybody, block by block; gives the names of the files that are made."""
+        """Answer all people block by block and return the names of the files."""
         most, total = self.settings.limits.job_people, estimate_rows(self.path, self._format)
         tables: list[pd.DataFrame] = []
         results: Results = []
         names: list[Any] = []
         with self._open() as (source, reader):
-            nobody = self._explain(reader.empty(), lambda n_more: None)
-            layout = Layout.plan(reader, nobody, _prefix(reader, nobody))
+            empty_result = self._explain(reader.empty(), lambda n_more: None)
+            layout = Layout.plan(reader, empty_result, _prefix(reader, empty_result))
             for block in iterate(self.path, source, reader.columns, BLOCK):
                 if block.first + block.n_rows > most:
                     raise ParameterError(
@@ -396,10 +396,10 @@ class Upload:
         return [REPORT]
 
 
-def _prefix(reader: PeopleReader, nobody: Counterfactuals[pd.DataFrame]) -> str:
+def _prefix(reader: PeopleReader, empty_result: Counterfactuals[pd.DataFrame]) -> str:
     """A prefix of our columns, if columns of the file have their names."""
     try:
-        Layout.plan(reader, nobody)
+        Layout.plan(reader, empty_result)
     except ParameterError:
         return PREFIX
     return ""

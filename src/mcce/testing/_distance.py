@@ -52,8 +52,8 @@ class _DistanceCase(Case):
             raise AssertionError(f"The distance must be usable by MCCE: {error}") from error
         frame = make_frame()
         self.rows = Schema.learn_rows(frame, immutable=IMMUTABLE)
-        self.decision = score(frame) >= DESIRED[0]
-        self.fitted = self.blank.fit(self.rows.schema, self.rows, self.decision)
+        self.is_desired = score(frame) >= DESIRED[0]
+        self.fitted = self.blank.fit(self.rows.schema, self.rows, self.is_desired)
         people = make_frame(N_PEOPLE, seed=1)
         self.factuals: EncodedRows = self.rows.schema.encode(people)
         source = self.rows.frame.iloc[: N_PEOPLE * N_DRAWS].reset_index(drop=True)

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from ..counterfactuals import ALREADY, ANSWERED, UNANSWERED, Counterfactuals
+from ..counterfactuals.people import ALREADY, ANSWERED, UNANSWERED
+from ..counterfactuals.result import Counterfactuals
 from ..errors import McceWarning
 from ..protocols import Explainer
 from ..tables.columns import differ

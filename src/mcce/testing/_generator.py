@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..constraints import only_up
+from ..constraints.builders import only_up
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..errors import ParameterError
@@ -24,7 +24,7 @@ from ..kernels import (
     apply_limits,
     person_keys,
 )
-from ..model import encode_training, find_generator
+from ..model.registry import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
 from ..saving.fields import pack_fitted, unpack_fitted
 from ..tables.features import Feature
@@ -68,7 +68,7 @@ class _GeneratorCase(Case):
         self.generator = generator
         self.frame = make_frame()
         self.rows: EncodedRows = encode_training(self.new(), self.frame, immutable=IMMUTABLE)
-        self.decision = score(self.frame) >= DESIRED[0]
+        self.is_desired = score(self.frame) >= DESIRED[0]
         self.blank = self.new()
         self.fitted = self.fit(self.blank)
         self.people: EncodedRows = self.schema.encode(make_frame(N_GROUPS, seed=1))
@@ -102,7 +102,7 @@ class _GeneratorCase(Case):
 
     def fit(self, generator: Any) -> Any:
         """Fit a generator as MCCE does."""
-        return generator.fit(self.rows, self.decision, seed=SEED, n_jobs=1, verbose=False)
+        return generator.fit(self.rows, self.is_desired, seed=SEED, n_jobs=1, verbose=False)
 
     def sample(self, groups: IntArray | None = None, draws: IntArray | None = None) -> np.ndarray:
         """Values drawn for some groups, shape (n_mutable, n_groups, n_draws)."""
@@ -232,7 +232,7 @@ class _GeneratorCase(Case):
         demand(np.array_equal(wide.codes, again.codes), check, "the same each time", "others")
 
     def try_enumeration(self) -> None:
-        """Rows are listed by cost, with so many changes."""
+        """Rows are listed by cost, with the requested number of changes."""
         person = self.first_person()
         own = person.own[self.schema.mutable]
         for n_changes in (1, 2):

@@ -120,10 +120,10 @@ class Proximal:
         import torch
 
         best = Kept(block.own)
-        everybody = torch.arange(len(block.own), device=block.own.device)
+        all_rows = torch.arange(len(block.own), device=block.own.device)
         for _ in range(n_rounds):
-            enough = torch.zeros_like(everybody, dtype=torch.bool)
-            for places, filled in blocks(everybody):
+            enough = torch.zeros_like(all_rows, dtype=torch.bool)
+            for places, filled in blocks(all_rows):
                 part = best.take(filled)
                 hit = self._round(block.take(filled), bisection.constant[filled], part)
                 best.put(places, part)

@@ -185,7 +185,7 @@ class CRUDS(GradientMethod):
     n_steps
         The largest number of steps.
     patience
-        A search stops after so many steps without progress.
+        Steps without progress after which a search stops.
     n_starts
         Starts per person: the mean of the prior for the desired decision, and draws from it.
     hidden, n_latent, n_decision

@@ -112,7 +112,7 @@ def _straight_through() -> Any:
 
 # Encodings in single precision are affine up to this share of an input's range.
 TOLERANCE = 1e-5
-# Rows for learning the map: so many, and so many more for each axis.
+# Rows for learning the map: the base, and those added for each axis.
 N_ROWS, N_ROWS_PER_AXIS = 200, 8
 # Keeps logarithms of probabilities finite.
 MIN_PROBABILITY = 1e-10
@@ -333,7 +333,7 @@ def _failed(function: str, decision: Decision, n_rows: int, failure: Exception) 
 
 # An objective that falls by less has not improved.
 MIN_LOSS_GAIN = 1e-4
-# Rows that have stopped are left out every so many steps.
+# Steps after which rows that have stopped are left out.
 STEPS_PER_ROUND = 50
 
 

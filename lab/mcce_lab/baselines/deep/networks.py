@@ -41,9 +41,9 @@ def in_blocks(function: Callable[..., Any], *tensors: Any) -> Any:
     """The output of a function that treats rows alike, called with blocks of one size."""
     import torch
 
-    everybody = torch.arange(len(tensors[0]), device=tensors[0].device)
-    outputs = [function(*(tensor[filled] for tensor in tensors)) for _, filled in blocks(everybody)]
-    return torch.cat(outputs)[: len(everybody)]
+    all_rows = torch.arange(len(tensors[0]), device=tensors[0].device)
+    outputs = [function(*(tensor[filled] for tensor in tensors)) for _, filled in blocks(all_rows)]
+    return torch.cat(outputs)[: len(all_rows)]
 
 
 def blocks(places: Any) -> Iterator[tuple[Any, Any]]:

@@ -41,7 +41,7 @@ class REViSE(LatentMethod):
     n_steps
         The largest number of steps.
     patience
-        A search stops after so many steps without progress.
+        Steps without progress after which a search stops.
     hidden, n_latent, kl_weight
         Hidden layers of the auto-encoder, numbers in a code and weight of the divergence.
     n_epochs, batch_size, early_stopping

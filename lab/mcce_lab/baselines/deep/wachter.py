@@ -49,7 +49,7 @@ class Wachter(GradientMethod):
     n_steps
         The largest number of steps.
     patience
-        A search stops after so many steps without progress.
+        Steps without progress after which a search stops.
     device
         Where networks are trained and rows are moved: ``"cpu"``, ``"cuda"`` or e.g. ``"cuda:0"``.
         Every answer is confirmed by the predictor all the same, but answers of different devices

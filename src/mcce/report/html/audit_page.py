@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ParameterError, shorten
-from ...privacy import Figure, PrivacyAudit
+from ...privacy.audit_result import Figure, PrivacyAudit
 from ...runtime.files import replacing, writing
 from ...tables.text import short_line
 from ...version import __version__
 from ..labels import Labels
-from ..plots import plot_closest_records, plot_membership
-from ..plots.audits import check_audit
+from ..plots.audits import check_audit, plot_closest_records, plot_membership
 from .page import (
     MAX_TITLE,
     Image,

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import ALREADY, ANSWERED, UNANSWERED, Counterfactuals
+from ...counterfactuals.people import ALREADY, ANSWERED, UNANSWERED
+from ...counterfactuals.result import Counterfactuals
 from ...explainer import MCCE, requirements_of
 from ...fitted import Fitted
 from ...tables.columns import is_measured
@@ -382,11 +383,11 @@ class Dumbbells:
         return Dumbbell(before, after, low, high, _bars(track), tuple(named))
 
     def _accepted_cells(self, feature: Feature) -> pd.Series[Any] | None:
-        model = self._fitted.plausibility
-        if model is None:
+        plausibility = self._fitted.plausibility
+        if plausibility is None:
             return None
         position = self._fitted.schema.names.index(feature.name)
-        codes = model.codes_[position]
+        codes = plausibility.codes_[position]
         codes = codes[:: max(1, codes.size // MAX_ACCEPTED_PEOPLE)]
         return feature.table.iloc[codes].reset_index(drop=True)
 

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import Counterfactuals, number_people, take_people
+from ...counterfactuals.result import Counterfactuals, number_people, take_people
 from ...errors import ParameterError, shorten
 from ...explainer import MCCE, requirements_of
 from ...kernels import IntArray
 from ...parameters import check_count
-from ...privacy import PrivacyAudit
+from ...privacy.audit_result import PrivacyAudit
 from ...runtime.files import replacing, writing
 from ...tables.text import one_line, short_line
 from ...version import __version__

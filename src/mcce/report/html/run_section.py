@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ...caching import cached_property
-from ...counterfactuals import ALREADY, ANSWERED, UNANSWERED, Counterfactuals
+from ...counterfactuals.people import ALREADY, ANSWERED, UNANSWERED
+from ...counterfactuals.result import Counterfactuals
 from ...errors import ParameterError, shorten
 from ...explainer import MCCE, requirements_of
 from ...kernels import IntArray
@@ -19,9 +20,9 @@ from ...tables.columns import is_measured
 from ...tables.text import short_line
 from ..changes import cells_of
 from ..label_checks import level_key
-from ..plots import plot_changed_features, plot_group_costs
 from ..plots.person import level_order
 from ..plots.style import best_answers
+from ..plots.summaries import plot_changed_features, plot_group_costs
 from .page import Image, PageWords, Part, Table, make_image
 from .people_section import MAX_NAME, STATUS
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ParameterError, shorten
 from ...kernels import FloatArray
 from ...metrics.privacy import Z95
-from ...privacy import PrivacyAudit
+from ...privacy.audit_result import PrivacyAudit
 from ..labels import Labels
 from ..language import Language
 from .style import SMALL_SIZE, LabelsLike, Theme, literal, make_axes, name_axes

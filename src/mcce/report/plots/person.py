@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import Counterfactuals
+from ...counterfactuals.result import Counterfactuals
 from ...kernels import FloatArray
 from ...parameters import check_flag
 from ...tables.columns import as_numbers, is_measured
@@ -163,7 +163,7 @@ class _TrackText:
     kind: str
 
     def reach(self, line: float) -> tuple[float, float]:
-        """Where it begins and ends, on a line of so many inches."""
+        """Where it begins and ends, on a line of a given length in inches."""
         length = CHARACTER * max(map(len, self.text.split("\n"))) / line
         share = {"left": 0.0, "center": 0.5, "right": 1.0}[self.side]
         return self.x - share * length, self.x + (1 - share) * length

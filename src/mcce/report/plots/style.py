@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import Counterfactuals, consequences_of
+from ...counterfactuals.result import Counterfactuals, consequences_of
 from ...errors import ParameterError, SchemaError, missing_extra, shorten
 from ...kernels import BoolArray, IntArray
 from ...tables.columns import differ

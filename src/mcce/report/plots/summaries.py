@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals import UNANSWERED, Counterfactuals
+from ...counterfactuals.people import UNANSWERED
+from ...counterfactuals.result import Counterfactuals
 from ...errors import ParameterError, shorten
 from ...kernels import BoolArray, FloatArray
 from ...parameters import check_count, check_real, check_whole
@@ -115,7 +116,7 @@ def plot_changed_features(
 def _draw_bars(
     axes: Axes, shares: FloatArray, places: FloatArray, words: CellWords, theme: Theme
 ) -> list[Any]:
-    """Stacked bars; gives what the legend shows."""
+    """Draw stacked bars and return what the legend shows."""
     colours = {"more": theme.answer, "less": theme.less, "other": theme.other}
     start, handles = np.zeros(len(shares)), []
     for direction, width in zip(DIRECTIONS, shares.T, strict=True):

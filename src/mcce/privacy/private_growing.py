@@ -36,9 +36,9 @@ from ..model.arrays import tree_sizes
 from ..model.growing import with_decision
 from ..runtime.progress import ProgressBar
 from ..tables.schema import EncodedRows, Schema
-from .accounting import Plan
-from .domains import Domain, bin_rows, bins_of_codes
-from .noise import RandomWords, add_noise
+from .private_accounting import Plan
+from .private_domains import Domain, bin_rows, bins_of_codes
+from .private_noise import RandomWords, add_noise
 
 # Values of a whole tree, at least and at most. A leaf has at least one for each code, up to a
 # number, so that guided draws find a person's own value in it.
@@ -85,7 +85,7 @@ class Coding:
         return int(self.bins[column].max()) + 1
 
 
-def release_chain(
+def grow_private_chain(
     bins: Codes,
     coding: Coding,
     immutable: IntArray,

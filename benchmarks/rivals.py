@@ -108,7 +108,7 @@ class RealRows(BaseEstimator):
     def fit(
         self,
         rows: EncodedRows,
-        decision: BoolArray,
+        is_desired: BoolArray,
         *,
         seed: int = 0,
         n_jobs: int | None = 1,
@@ -116,7 +116,7 @@ class RealRows(BaseEstimator):
     ) -> RealRows:
         """Keep the accepted rows, grouped by immutable values."""
         self.schema_ = rows.schema
-        self.accepted_ = rows.tree_codes[:, decision]
+        self.accepted_ = rows.tree_codes[:, is_desired]
         self.pools_ = positions_by_key(self.accepted_[self.schema_.immutable].T)
         return self
 

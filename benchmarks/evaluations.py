@@ -6,8 +6,7 @@ confirmation. A last table gives the CPU time per person with the predictor as i
 down to 20 microseconds and one millisecond of CPU per row.
 
 Prints Markdown tables and writes them to ``out/bench/evaluations.md`` and ``evaluations.json``
-after every case. Usage: ``PYTHONPATH=benchmarks python lab/benchmarks/evaluations.py [--cases
-adult] [--people 100]``.
+after every case. Usage: ``python benchmarks/evaluations.py [--cases adult] [--people 100]``.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from trials import Trial, load_trial
 
 SEARCHES: tuple[SearchName, ...] = ("sparse", "balanced", "plausible", "near")
 ALL_CASES = (*CASES, "gmc")
-# Least CPU seconds of the predictor per row, for so many people of some cases.
+# Least CPU seconds of the predictor per row, and the people of some cases.
 COSTS = (0.0, 20e-6, 1e-3)
 N_COSTLY = 30
 COSTLY_CASES = ("adult", "german", "gmc-quarter", "fico")
@@ -40,7 +39,7 @@ COSTLY_CASES = ("adult", "german", "gmc-quarter", "fico")
 
 @dataclass
 class CostlyPredictor:
-    """A predictor that takes at least so many CPU seconds per row."""
+    """A predictor that takes at least a number of CPU seconds per row."""
 
     predictor: Predictor
     seconds: float = 0.0

@@ -26,7 +26,7 @@ from ..kernels import BoolArray, Codes, IntArray, draw_keys, person_keys, pick
 from ..predictors.decision import ROWS_PER_CALL
 from ..tables.columns import differ
 from ..tables.schema import OWN, EncodedRows
-from .generalization import NO_RUN, Cell, Own, Widening, own_values
+from .anonymity_generalization import NO_RUN, Cell, Own, Widening, own_values
 
 # Rows that are scored to choose a cell.
 ROWS_TO_CHOOSE = 100
@@ -87,18 +87,18 @@ class Widener:
 
     def run(self) -> list[WidenedAnswer]:
         """The answers, each with a crowd that is large enough."""
-        rows, everybody = self.answers.rows, []
+        rows, widened = self.answers.rows, []
         columns = [own_values(rows.frame.iloc[:, at], rows.codes[at]) for at in self.positions]
         for answer in range(len(self.answers)):
             own = [column[answer] for column in columns]
             cells = [w.start(value) for w, value in zip(self.widenings, own, strict=True)]
-            everybody.append(WidenedAnswer(answer, own, cells, self.count(cells)))
-        while small := [one for one in everybody if one.crowd < self._k]:
+            widened.append(WidenedAnswer(answer, own, cells, self.count(cells)))
+        while small := [one for one in widened if one.crowd < self._k]:
             for one, cells in zip(small, self._choose(small), strict=True):
                 one.cells, one.crowd = cells, self.count(cells)
         for at in range(len(self.features)):
-            self._narrow(everybody, at)
-        return everybody
+            self._narrow(widened, at)
+        return widened
 
     def count(self, cells: Sequence[Cell]) -> int:
         """How many training people are in some cells."""
@@ -158,10 +158,10 @@ class Widener:
             one.is_pure &= number in chosen
         return [chosen.get(number, best[number][1]) for number in range(len(small))]
 
-    def _narrow(self, everybody: Sequence[WidenedAnswer], at: int) -> None:
+    def _narrow(self, widened: Sequence[WidenedAnswer], at: int) -> None:
         """Undo steps that later ones made needless, in one feature of all answers."""
         tried: list[tuple[WidenedAnswer, list[Cell]]] = []
-        for one in everybody:
+        for one in widened:
             counts = self.crowd.by_code(self._inside(one.cells), at)
             inner = self.widenings[at].narrower(one.own[at], one.cells[at])
             enough = [cell for cell in inner if counts[cell.codes].sum() >= self._k][:AT_ONCE]

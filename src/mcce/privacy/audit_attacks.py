@@ -6,7 +6,7 @@ larger for a row that is more likely a member: minus the distance to the nearest
 same relative to the reference, log(d_reference / d_released); and how many values of the row the
 reference lacks and the release has. Linkage, after Goethals et al., is about an attacker who knows
 the quasi-identifiers of everybody: a released row whose class, the training rows with its
-quasi-identifiers, is small points to few people; if all of these have its private values too, it
+quasi-identifiers, is small points to few people; if all of these have its sensitive values too, it
 tells them.
 
 Always true: of equal rows, and of equal values, chance decides once; distances are those of at most
@@ -323,7 +323,7 @@ class Known:
     """What an attacker knows, checked."""
 
     widths: Mapping[int, float]
-    private: IntArray
+    sensitive: IntArray
     excluded: Mapping[Hashable, str]
 
 
@@ -444,14 +444,14 @@ def linkage_figures(audited: AuditedRows, known: Known) -> list[Figure]:
         for side in ("members", "nonmembers")
     }
     alike = _alike(audited, known)
-    (private,) = number_rows([audited.codes["released"][known.private]])
-    whole = np.unique(np.stack([alike, private]), axis=1, return_inverse=True)[1].ravel()
+    (sensitive,) = number_rows([audited.codes["released"][known.sensitive]])
+    whole = np.unique(np.stack([alike, sensitive]), axis=1, return_inverse=True)[1].ravel()
     (k, same), (other_k, other_same) = counts.values()
     figures = [
         share_figure("linkage_unique", k == 1, other_k == 1, alike),
         share_figure("linkage_small", _is_small(k), _is_small(other_k), alike),
     ]
-    if known.private.size:
+    if known.sensitive.size:
         pure, other_pure = (k > 0) & (same == k), (other_k > 0) & (other_same == other_k)
         figures.append(share_figure("linkage_homogeneous", pure, other_pure, whole))
     return figures
@@ -484,10 +484,10 @@ def _is_small(k: IntArray) -> BoolArray:
 def _count(
     released: tuple[EncodedRows, Codes], real: tuple[EncodedRows, Codes], known: Known
 ) -> tuple[IntArray, IntArray]:
-    """Real rows with the quasi-identifiers of each row, and those with its private values too."""
+    """Real rows with the quasi-identifiers of each row, and those with its sensitive values too."""
     exact = [at for at, width in known.widths.items() if width == 0]
     wide = {at: width for at, width in known.widths.items() if 0 < width < np.inf}
-    keys = [number_rows([released[1][at], real[1][at]]) for at in (exact, known.private)]
+    keys = [number_rows([released[1][at], real[1][at]]) for at in (exact, known.sensitive)]
     n_rows, n_real = len(released[0]), len(real[0])
     k, same = np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
     size = max(1, CELLS_PER_BLOCK // n_real)

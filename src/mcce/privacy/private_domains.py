@@ -225,7 +225,7 @@ class Domain:
     def _check_numbers(self) -> None:
         if self.other is not None:
             raise ParameterError("other is for a domain of levels. Numbers are moved into range.")
-        if not (_is_number(self.low) and _is_number(self.high) and self.low < self.high):  # type: ignore[operator]
+        if not (_is_finite_real(self.low) and _is_finite_real(self.high) and self.low < self.high):  # type: ignore[operator]
             raise ParameterError(
                 "A domain must name all levels, or a range low < high of finite numbers, got "
                 f"low={shorten(self.low)} and high={shorten(self.high)}."
@@ -236,13 +236,13 @@ class Domain:
             check_real("step", self.step, "a number above 0", zero=False)
         self._check_range()
         edges = self.edges if self.edges is not None else (self.low, self.high)
-        ascending = all(map(_is_number, edges)) and bool((np.diff(np.array(edges)) > 0).all())
+        ascending = all(map(_is_finite_real, edges)) and bool((np.diff(np.array(edges)) > 0).all())
         if not ascending or len(edges) < 2 or (edges[0], edges[-1]) != (self.low, self.high):
             raise ParameterError(
                 f"edges must ascend from low={self.low!r} to high={self.high!r}, got "
                 f"{shorten(self.edges, 200)}."
             )
-        if not all(_is_number(atom) and self.low <= atom <= self.high for atom in self.atoms):  # type: ignore[operator]
+        if not all(_is_finite_real(atom) and self.low <= atom <= self.high for atom in self.atoms):  # type: ignore[operator]
             raise ParameterError(
                 f"atoms must be numbers from {self.low!r} to {self.high!r}, got "
                 f"{shorten(self.atoms, 200)}."
@@ -338,7 +338,7 @@ def _nearest(values: FloatArray, numbers: FloatArray) -> IntArray:
     return np.where(numbers - values[below] <= values[above] - numbers, below, above)
 
 
-def _is_number(value: Any) -> bool:
+def _is_finite_real(value: Any) -> bool:
     real = isinstance(value, Real) and not isinstance(value, bool)
     return real and math.isfinite(value)
 

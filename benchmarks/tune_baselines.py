@@ -1,11 +1,11 @@
 """Tunes the baselines, each with the same budget, with a network and draws of their own.
 
-``PYTHONPATH=benchmarks python lab/benchmarks/tune_baselines.py`` tries eight settings of each
-method, the defaults before and after the first run among them, on German Credit and Adult in the
-paper's form, with a network of a training seed and draws of people that the comparison does not
-have. Methods are ranked within a data set by coverage (to 2 %), and settings that answer as many by
-the mean of their ranks in sparsity, l1 and three judges; the best setting has the least mean rank
-over both data sets. Part of a run: ``--methods CEM CLUE``, ``--datasets german``.
+``python benchmarks/tune_baselines.py`` tries eight settings of each method, the defaults before and
+after the first run among them, on German Credit and Adult in the paper's form, with a network of a
+training seed and draws of people that the comparison does not have. Methods are ranked within a
+data set by coverage (to 2 %), and settings that answer as many by the mean of their ranks in
+sparsity, l1 and three judges; the best setting has the least mean rank over both data sets. Part of
+a run: ``--methods CEM CLUE``, ``--datasets german``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mcce_lab import baselines
 from mcce_lab.datasets import DatasetName
 from mcce_lab.experiments import Options
 from mcce_lab.experiments.compare import Measures
-from mcce_lab.experiments.compare_cases import Cell, Draw, draw_cell
+from mcce_lab.experiments.compare_cases import ComparisonCell, DrawnCell, draw_cell
 from measure import OUT, log
 
 DATASETS: tuple[DatasetName, ...] = ("german", "adult")
@@ -96,7 +96,7 @@ def main() -> None:
     lines = []
     with threadpool_limits(1):
         for name in options.datasets:
-            cell = Cell(name, "network", NETWORK, SEED)
+            cell = ComparisonCell(name, "network", NETWORK, SEED)
             draw = draw_cell(cell, Options((name,), options.data, 1, OUT, quick=False))
             measures = Measures.of(draw, SEED)
             for method in options.methods:
@@ -111,7 +111,9 @@ def main() -> None:
     print(table.to_string(index=False))
 
 
-def _tried(draw: Draw, measures: Measures, method: str, settings: dict[str, Any]) -> dict[str, Any]:
+def _tried(
+    draw: DrawnCell, measures: Measures, method: str, settings: dict[str, Any]
+) -> dict[str, Any]:
     """What a setting gives."""
     case, kind = draw.case, getattr(baselines, method)
     assert getattr(case.predictor, "offers_gradients", False)

@@ -279,7 +279,7 @@ def _range_text(cell: Cell) -> str:
 
 
 def _text(value: Any) -> str:
-    """A cell as it is read: no needless decimals, and no midnight."""
+    """A cell as text, without trailing zeros or a 00:00 time."""
     if isinstance(value, (float, np.floating)):
         return f"{to_decimal(value):f}"
     if isinstance(value, pd.Timestamp) and value.time() == time():

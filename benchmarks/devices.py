@@ -1,9 +1,9 @@
 """Wall-clock seconds of the methods with networks on each device that torch sees.
 
-``PYTHONPATH=benchmarks python lab/benchmarks/devices.py`` fits and explains one cell of the
-comparison (its first network and draw, 100 people) on every data set in the paper's form, on the
-CPU with one thread and on a GPU if there is one, and writes ``out/bench/devices.csv``. Part of a
-run: ``--datasets german``, ``--devices cuda``.
+``python benchmarks/devices.py`` fits and explains one cell of the comparison (its first network and
+draw, 100 people) on every data set in the paper's form, on the CPU with one thread and on a GPU if
+there is one, and writes ``out/bench/devices.csv``. Part of a run: ``--datasets german``,
+``--devices cuda``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from mcce import McceWarning
 from mcce_lab import baselines
 from mcce_lab.experiments import Options
-from mcce_lab.experiments.compare_cases import Cell, Draw, draw_cell
+from mcce_lab.experiments.compare_cases import ComparisonCell, DrawnCell, draw_cell
 from measure import OUT, log
 
 METHODS = ("CCHVAE", "Wachter", "REViSE", "CLUE", "CRUDS", "CEM")
@@ -40,7 +40,7 @@ def main() -> None:
     lines = []
     with threadpool_limits(1):
         for name in given.datasets:
-            draw = draw_cell(Cell(name, "network", 0, 0), options)
+            draw = draw_cell(ComparisonCell(name, "network", 0, 0), options)
             for line in _measure(name, draw, given.devices):
                 log(
                     " ".join(
@@ -59,7 +59,7 @@ def _devices() -> list[str]:
     return ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
-def _measure(name: str, draw: Draw, devices: list[str]) -> Iterator[dict[str, Any]]:
+def _measure(name: str, draw: DrawnCell, devices: list[str]) -> Iterator[dict[str, Any]]:
     """Seconds of every method on every device, after a first small fit that wakes the device up."""
     case = draw.case
     for device in devices:

@@ -39,7 +39,7 @@ from trials import (
 
 __all__ = ["assess", "evaluate", "load_trial"]
 
-# Scores that are nobody's objective. Distances to neighbours are: our searches prefer rows with
+# Scores that no search optimises. Distances to neighbours are: our searches prefer rows with
 # small ones, though to other rows than those that the scores know.
 INDEPENDENT = ("lof", "forest", "pca")
 # By contender one assessment per seed.
