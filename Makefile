@@ -81,9 +81,9 @@ bench: .venv/dev.stamp  ## how fast, against a vectorised scikit-learn + NumPy i
 	$(BIN)/python benchmarks/speed.py
 
 bench-search: .venv/dev.stamp  ## how good the searches are, against NICE, and what they cost
-	$(BIN)/python benchmarks/search.py
-	$(BIN)/python benchmarks/evaluations.py
-	$(BIN)/python benchmarks/single_changes.py
+	PYTHONPATH=benchmarks $(BIN)/python lab/benchmarks/search.py
+	PYTHONPATH=benchmarks $(BIN)/python lab/benchmarks/evaluations.py
+	PYTHONPATH=benchmarks $(BIN)/python lab/benchmarks/single_changes.py
 	$(BIN)/python benchmarks/widths.py
 	$(BIN)/python benchmarks/plausibility_calibration.py
 

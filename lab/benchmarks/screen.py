@@ -1,9 +1,10 @@
 """What it costs in realism that trees of wide tables consider some columns only.
 
-``python benchmarks/screen.py [--widths 60 120] [--rows 3000] [--people 200] [--seeds 3]``: half of
-a table of :mod:`wide` is seen by the generator, with all columns or with the most associated ones
-alone. Classifiers tell generated rows from the other half, which also judges the plausibility of
-the answers of ``balanced``. Prints a Markdown table, also to ``out/bench/screen.md``.
+``PYTHONPATH=benchmarks python lab/benchmarks/screen.py [--widths 60 120] [--rows 3000] [--people
+200] [--seeds 3]``: half of a table of :mod:`wide` is seen by the generator, with all columns or
+with the most associated ones alone. Classifiers tell generated rows from the other half, which also
+judges the plausibility of the answers of ``balanced``. Prints a Markdown table, also to
+``out/bench/screen.md``.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ the person already is, and is no copy of a training row, which searches return l
 and relations are those of the explainer that is measured.
 
 Prints a Markdown table and writes it to ``out/bench/single_changes.md`` and ``single_changes.json``
-after every case. Usage: ``python benchmarks/single_changes.py [--cases fico] [--searches sparse
-near] [--people 150]``.
+after every case. Usage: ``PYTHONPATH=benchmarks python lab/benchmarks/single_changes.py [--cases
+fico] [--searches sparse near] [--people 150]``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Answers of two versions to the same people, by measures that no search optimises.
 
-``python benchmarks/before_after.py against CHECKOUT`` compares this checkout with another one that
-has its own ``.venv``. In steps: ``answers NAME`` writes the answers of the installed version to
-``out/bench/answers/NAME``, run with the Python of either version; ``compare BEFORE AFTER`` scores
-both. Name a search with its own required plausibility as ``balanced@0.1``.
+``PYTHONPATH=benchmarks python lab/benchmarks/before_after.py against CHECKOUT`` compares this
+checkout with another one that has its own ``.venv``. In steps: ``answers NAME`` writes the answers
+of the installed version to ``out/bench/answers/NAME``, run with the Python of either version;
+``compare BEFORE AFTER`` scores both. Name a search with its own required plausibility as
+``balanced@0.1``.
 
 People, training rows and predictor are those of :mod:`trials`. Local outlier factor, isolation
 forest and PCA residual (:mod:`implausibility`) are fitted on accepted rows that neither version has

@@ -6,7 +6,8 @@ confirmation. A last table gives the CPU time per person with the predictor as i
 down to 20 microseconds and one millisecond of CPU per row.
 
 Prints Markdown tables and writes them to ``out/bench/evaluations.md`` and ``evaluations.json``
-after every case. Usage: ``python benchmarks/evaluations.py [--cases adult] [--people 100]``.
+after every case. Usage: ``PYTHONPATH=benchmarks python lab/benchmarks/evaluations.py [--cases
+adult] [--people 100]``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Wall-clock seconds of the methods with networks on each device that torch sees.
 
-``python benchmarks/devices.py`` fits and explains one cell of the comparison (its first network and
-draw, 100 people) on every data set in the paper's form, on the CPU with one thread and on a GPU if
-there is one, and writes ``out/bench/devices.csv``. Part of a run: ``--datasets german``,
-``--devices cuda``.
+``PYTHONPATH=benchmarks python lab/benchmarks/devices.py`` fits and explains one cell of the
+comparison (its first network and draw, 100 people) on every data set in the paper's form, on the
+CPU with one thread and on a GPU if there is one, and writes ``out/bench/devices.csv``. Part of a
+run: ``--datasets german``, ``--devices cuda``.
 """
 
 from __future__ import annotations

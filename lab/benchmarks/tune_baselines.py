@@ -1,11 +1,11 @@
 """Tunes the baselines, each with the same budget, with a network and draws of their own.
 
-``python benchmarks/tune_baselines.py`` tries eight settings of each method, the defaults before and
-after the first run among them, on German Credit and Adult in the paper's form, with a network of a
-training seed and draws of people that the comparison does not have. Methods are ranked within a
-data set by coverage (to 2 %), and settings that answer as many by the mean of their ranks in
-sparsity, l1 and three judges; the best setting has the least mean rank over both data sets. Part of
-a run: ``--methods CEM CLUE``, ``--datasets german``.
+``PYTHONPATH=benchmarks python lab/benchmarks/tune_baselines.py`` tries eight settings of each
+method, the defaults before and after the first run among them, on German Credit and Adult in the
+paper's form, with a network of a training seed and draws of people that the comparison does not
+have. Methods are ranked within a data set by coverage (to 2 %), and settings that answer as many by
+the mean of their ranks in sparsity, l1 and three judges; the best setting has the least mean rank
+over both data sets. Part of a run: ``--methods CEM CLUE``, ``--datasets german``.
 """
 
 from __future__ import annotations
