@@ -182,7 +182,7 @@ class GaussianCopula(BaseEstimator):
         ----------
         rows
             The rows.
-        decision
+        is_desired
             The decision that they are given.
 
         Returns

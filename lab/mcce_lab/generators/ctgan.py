@@ -124,7 +124,7 @@ class CTGAN(DrawsCells, BaseEstimator):
 
         Parameters
         ----------
-        rows, decision
+        rows, is_desired
             As for :meth:`mcce.protocols.Generator.fit`.
         seed, n_jobs, verbose
             Seed of all randomness, ignored, and whether to show a progress bar.

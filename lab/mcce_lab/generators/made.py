@@ -212,7 +212,7 @@ class MADE(DrawsCells, BaseEstimator):
         ----------
         rows
             The rows.
-        decision
+        is_desired
             The decision that they are given.
 
         Returns

@@ -150,7 +150,7 @@ class LeafChain:
         ----------
         rows
             The rows.
-        decision
+        is_desired
             The decision that they are given.
 
         Returns

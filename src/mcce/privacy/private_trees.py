@@ -229,7 +229,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         ----------
         rows
             The rows.
-        decision
+        is_desired
             The decision that they are given.
 
         Returns
