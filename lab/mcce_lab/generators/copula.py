@@ -113,7 +113,7 @@ class GaussianCopula(BaseEstimator):
 
         Parameters
         ----------
-        rows, decision
+        rows, is_desired
             As for :meth:`mcce.protocols.Generator.fit`.
         seed, n_jobs, verbose
             Ignored.
@@ -182,7 +182,7 @@ class GaussianCopula(BaseEstimator):
         ----------
         rows
             The rows.
-        is_desired
+        decision
             The decision that they are given.
 
         Returns

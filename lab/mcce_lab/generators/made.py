@@ -127,7 +127,7 @@ class MADE(DrawsCells, BaseEstimator):
 
         Parameters
         ----------
-        rows, decision
+        rows, is_desired
             As for :meth:`mcce.protocols.Generator.fit`.
         seed, n_jobs, verbose
             Seed of all randomness, ignored, and whether to show a progress bar.
@@ -212,7 +212,7 @@ class MADE(DrawsCells, BaseEstimator):
         ----------
         rows
             The rows.
-        is_desired
+        decision
             The decision that they are given.
 
         Returns

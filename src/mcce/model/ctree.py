@@ -131,7 +131,7 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
 
         Parameters
         ----------
-        rows, decision
+        rows, is_desired
             As for :meth:`mcce.protocols.Generator.fit`.
         seed, n_jobs, verbose
             Ignored, threads for one tree each, and whether to show a progress bar.

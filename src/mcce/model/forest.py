@@ -132,7 +132,7 @@ class ForestChain(LeafChain, BaseEstimator):
 
         Parameters
         ----------
-        rows, decision
+        rows, is_desired
             As for :meth:`mcce.protocols.Generator.fit`.
         seed, n_jobs, verbose
             Seed of the samples and of the features that nodes check, threads for one feature each,

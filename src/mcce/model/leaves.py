@@ -150,7 +150,7 @@ class LeafChain:
         ----------
         rows
             The rows.
-        is_desired
+        decision
             The decision that they are given.
 
         Returns

@@ -101,7 +101,7 @@ class TreeChain(ListedLeaves, LeafChain, BaseEstimator):
 
         Parameters
         ----------
-        rows, decision
+        rows, is_desired
             As for :meth:`mcce.protocols.Generator.fit`.
         seed, n_jobs, verbose
             Seed of the features that nodes check, threads for one tree each, and whether to show a

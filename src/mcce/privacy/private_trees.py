@@ -139,7 +139,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
 
         Parameters
         ----------
-        rows, decision
+        rows, is_desired
             As for :meth:`mcce.protocols.Generator.fit`, in the schema of :meth:`encode_training`.
             Rows with a cell that is not declared are left out.
         seed, n_jobs
@@ -229,7 +229,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         ----------
         rows
             The rows.
-        is_desired
+        decision
             The decision that they are given.
 
         Returns
