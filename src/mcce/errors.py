@@ -167,7 +167,7 @@ class PredictorError(McceError, ValueError):
 
 
 class WorkerError(McceError, RuntimeError):
-    """A worker process died with the people that it had.
+    """A worker process died with the people that it had, or none could be started.
 
     Examples
     --------

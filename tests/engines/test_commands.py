@@ -47,9 +47,10 @@ def explain_alone(output, people="lake", predictor="scoring:score"):
 
 DYING = """
 import os
+from pathlib import Path
 from scoring import score as good
 # Found because the cluster starts its workers in the folder of the command.
-WEIGHT = float(open("weight.txt").read())
+WEIGHT = float(Path("weight.txt").read_text())
 
 def score(frame):
     return os._exit(3) if frame["Age"].eq(99).any() else WEIGHT * good(frame)

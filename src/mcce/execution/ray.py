@@ -38,6 +38,9 @@ __all__ = ["explain"]
 # How often a task is tried again whose worker was lost.
 RETRIES = 3
 
+# How often a start is tried: Ray gives up after half a minute, too little on a busy machine.
+STARTS = 3
+
 
 def explain(
     explainer: MCCE,
@@ -174,11 +177,28 @@ class RayExecutor:
         # Not one that happens to run on this machine, whose cores are not ours to set.
         local = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
         options = {} if os.environ.get("RAY_ADDRESS") else local
-        ray.init(logging_level=logging.WARNING, **options)
+        start(**options)
         try:
             yield
         finally:
             ray.shutdown()
+
+
+def start(**options: Any) -> None:
+    """Starts Ray, again where a busy machine took longer than Ray waits."""
+    ray = _import_ray()
+    for left in reversed(range(STARTS)):
+        try:
+            ray.init(logging_level=logging.WARNING, **options)
+            return
+        except Exception as error:  # Ray has no class of its own for a start that took too long.
+            ray.shutdown()
+            if not left:
+                where = os.environ.get("RAY_ADDRESS", "this machine")
+                raise WorkerError(
+                    f"Ray did not start on {where} in {STARTS} attempts; the last one ended with: "
+                    f"{error} Try again when the machine is less busy, or use another engine."
+                ) from error
 
 
 def _ahead(ray: Any) -> int:
