@@ -159,7 +159,8 @@ class DaskExecutor:
             "n_workers": self.workers,
             "threads_per_worker": 1,
             "dashboard_address": ":0",  # another cluster may have the usual one
-            "silence_logs": logging.ERROR,
+            # What matters is said by mcce; a run that is interrupted would end in tracebacks.
+            "silence_logs": logging.CRITICAL,
         }
         options = {} if dask.config.get("scheduler-address", None) else local
         with dask.config.set(SETTINGS):
