@@ -91,7 +91,7 @@ def may_return(
     paired = pair_rows(own, np.array([0]), rows[keep].reset_index(drop=True), int(keep.sum()))
     draws = np.arange(keep.sum())
     selected = paired.select(np.zeros_like(draws), draws)
-    check = IsPlausible(explainer.plausibility_, search.min_plausibility)
+    check = IsPlausible(explainer.plausibility_, search.min_plausibility or 0.0)
     keep[keep] = check.keeps(selected) & (selected.codes != OWN).any(axis=0)
     return keep
 
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--search", default="sparse")
     parser.add_argument("names", nargs="*", default=list(CASES))
     given = parser.parse_args()
-    search = Search.preset(given.search)
+    search = Search(given.search)
     lines = [measure(name, given.rows, given.people, search) for name in given.names or CASES]
     print(pd.DataFrame(lines).to_string(index=False))
 

@@ -79,7 +79,6 @@ def main() -> None:
         constraints=RULES,
         # Rules leave few values to draw: larger leaves offer more of them.
         generator=TreeChain(min_samples_leaf=20),
-        search="balanced",
         n_counterfactuals=3,
         diversity=0.5,
         random_state=SEED,
@@ -89,8 +88,8 @@ def main() -> None:
         warnings.simplefilter("ignore", McceWarning)
         result = explainer.explain(declined)
         show(result)
-        # Which rules stand in the way is a yes or no, so one quick answer each will do.
-        explainer.set_params(search="fast", n_counterfactuals=1, diversity=None)
+        # Which rules stand in the way is a yes or no, so one answer each will do.
+        explainer.set_params(search="sparse", n_counterfactuals=1, diversity=None)
         show_unanswered(result, explainer.relax(declined.loc[result.missing.index]))
     save(result)
 
@@ -135,7 +134,7 @@ def show_unanswered(result: Counterfactuals[pd.DataFrame], relaxed: pd.DataFrame
     print(f"\nNo answer was found for {len(result.missing)}:")
     for label, reason in result.missing["reason"].items():
         lifted = relaxed.loc[(relaxed["factual"] == label) & relaxed["answered"], "lifted"]
-        print(f"\nApplicant {label}: {reason}.")
+        print(f"\nApplicant {label}: {reason}")
         print(f"  Lifting one of these rules alone would help: {'; '.join(lifted) or 'none'}.")
 
 

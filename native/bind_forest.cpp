@@ -43,22 +43,10 @@ std::shared_ptr<mcce::Limits> make_limits(const CodeTable& own, const In<std::in
                                           copy(near_codes));
 }
 
-std::shared_ptr<mcce::Guide> make_guide(const CodeTable& own, const CodeTable& stays, std::uint32_t often) {
-    mcce::require(stays.shape(0) == own.shape(0) && stays.shape(1) == own.shape(1),
-                  "the arrays of the guide differ in shape");
-    return std::make_shared<mcce::Guide>(own.shape(0), own.shape(1), copy(own), copy(stays), often);
-}
-
 mcce::LimitsView view_of(const mcce::Limits* limits, std::size_t n_columns, std::size_t n_groups) {
     if (!limits) return {};
     limits->check_shape(n_columns, n_groups);
     return limits->view();
-}
-
-mcce::GuideView view_of(const mcce::Guide* guide, std::size_t n_columns, std::size_t n_groups) {
-    if (!guide) return {};
-    guide->check_shape(n_columns, n_groups);
-    return guide->view();
 }
 
 // Whether the codes that are given and drawn fit in 16 bits.
@@ -70,8 +58,7 @@ bool is_narrow(const mcce::Forest& forest, const std::vector<std::int32_t>& code
 
 Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, const In<std::uint64_t, 1>& keys,
                          const In<std::int64_t, 1>& draws, const mcce::Limits* limits,
-                         const mcce::Guide* guide, const std::optional<In<std::int64_t, 1>>& least, bool pooled,
-                         const Watch& watch) {
+                         const std::optional<In<std::int64_t, 1>>& least, bool pooled, const Watch& watch) {
     const std::size_t n_columns = forest.n_columns(), n_groups = given.shape(1), n_draws = draws.size();
     const std::size_t n_responses = forest.n_responses();
     forest.check_chain();
@@ -79,7 +66,6 @@ Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, con
     mcce::require(keys.size() == n_groups, "keys need one entry per group");
     mcce::require(!least || least->size() == n_draws, "least needs one entry per draw");
     const auto limits_view = view_of(limits, n_columns, n_groups);
-    const auto guide_view = view_of(guide, n_columns, n_groups);
     std::vector<std::int32_t> out;
     {
         nb::gil_scoped_release release;
@@ -91,9 +77,9 @@ Out<std::int32_t> sample(const mcce::Forest& forest, const CodeTable& given, con
                            least ? least->data() : nullptr, out.data());
         };
         if (is_narrow(forest, codes)) {
-            sample_in(mcce::Sampler<std::uint16_t>(forest.view(), limits_view, guide_view, pooled, pulse));
+            sample_in(mcce::Sampler<std::uint16_t>(forest.view(), limits_view, pooled, pulse));
         } else {
-            sample_in(mcce::Sampler<std::int32_t>(forest.view(), limits_view, guide_view, pooled, pulse));
+            sample_in(mcce::Sampler<std::int32_t>(forest.view(), limits_view, pooled, pulse));
         }
     }
     return give(std::move(out), {n_responses, n_groups, n_draws});
@@ -187,11 +173,10 @@ Out<std::int32_t> nonconformity(const mcce::Holdings& held, const CodeTable& cod
 
 void bind_forest(nb::module_& module) {
     nb::class_<mcce::Limits>(module, "Limits").def(nb::new_(&make_limits));
-    nb::class_<mcce::Guide>(module, "Guide").def(nb::new_(&make_guide));
     nb::class_<mcce::Forest>(module, "Forest")
         .def(nb::new_(&make_forest))
         .def("sample", &sample, nb::arg("given"), nb::arg("keys"), nb::arg("draws"), nb::arg("limits").none(),
-             nb::arg("guide").none(), nb::arg("least").none(), nb::arg("pooled"), nb::arg("watch"))
+             nb::arg("least").none(), nb::arg("pooled"), nb::arg("watch"))
         .def("enumerate_rows", &enumerate_rows, nb::arg("given"), nb::arg("own"), nb::arg("stays"),
              nb::arg("limits").none(), nb::arg("costs"), nb::arg("offsets"), nb::arg("n_changes"), nb::arg("n_best"),
              nb::arg("max_nodes"), nb::arg("after_total"), nb::arg("after"), nb::arg("watch"))

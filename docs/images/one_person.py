@@ -59,7 +59,6 @@ def explain() -> Counterfactuals[pd.DataFrame]:
         immutable=["Age", "Sex"],
         constraints=rules,
         generator=TreeChain(min_samples_leaf=20),
-        search="balanced",
         n_counterfactuals=3,
         diversity=0.5,
         random_state=0,

@@ -40,7 +40,7 @@ def explain() -> tuple[dict[str, Counterfactuals[pd.DataFrame]], pd.DataFrame]:
     good = predictor.predict(X) == "good"
     explainer = MCCE(predictor, "good", immutable=["Age", "Sex"], random_state=0)
     results = {}
-    for search in ("paper", "fast", "sparse", "near", "balanced"):
+    for search in ("paper", "sparse", "near", "nearest", "balanced", "plausible"):
         explainer.set_params(search=search, n_counterfactuals=3, diversity=0.5).fit(X[:800])
         results[search] = explainer.explain(X[800:][~good[800:]])
     return results, X[:800][good[:800]]

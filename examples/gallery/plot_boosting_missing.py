@@ -44,9 +44,7 @@ model = HistGradientBoostingClassifier(
     categorical_features="from_dtype", max_iter=40, random_state=0
 ).fit(people, repaid)
 declined = people[model.predict(people) == "no"].head(100)
-explainer = mcce.MCCE(
-    model, desired="yes", immutable=["age"], search="balanced", random_state=0
-).fit(people)
+explainer = mcce.MCCE(model, desired="yes", immutable=["age"], random_state=0).fit(people)
 result = explainer.explain(declined)
 result.frame.dtypes.equals(people.dtypes)
 

@@ -55,7 +55,7 @@ def explain(constraints: list[c.Constraint]) -> mcce.Counterfactuals[pd.DataFram
         immutable=["Sex", "ForeignWorker"],
         constraints=[c.frozen("Age"), *constraints],
         generator=mcce.TreeChain(min_samples_leaf=20),
-        search=mcce.Search.preset("balanced", max_samples=1000),
+        search=mcce.Search("balanced", max_samples=1000),
         random_state=0,
     )
     return explainer.fit(train).explain(declined)

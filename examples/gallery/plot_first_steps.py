@@ -32,15 +32,14 @@ declined = X[predictor.predict(X) == "bad"].head(50)
 # %%
 # Counterfactuals
 # ---------------
-# What nobody can change is immutable. ``search="balanced"`` prefers few changes that look real
-# together.
+# What nobody can change is immutable. The default search, "balanced", prefers few changes that look
+# real together.
 
 explainer = mcce.MCCE(
     predictor,
     desired="good",
     immutable=["Sex", "ForeignWorker", "CreditHistory"],
     constraints=[mcce.constraints.frozen("Age", "Purpose")],
-    search="balanced",
     random_state=0,
 )
 result = explainer.fit(X).explain(declined)

@@ -89,8 +89,8 @@ def changes(generator: Any, search: Any) -> pd.Series:
 
 
 # %%
-# Here the search matters more than the generator: one that walks towards the draws needs only a
-# part of their changes.
+# Here the search matters more than the generator: one that takes draws apart needs only a part of
+# their changes.
 
 cases = {
     "trees, paper": changes("trees", "paper"),

@@ -48,7 +48,6 @@ def explain(diversity: float | None) -> mcce.Counterfactuals[pd.DataFrame]:
     explainer = mcce.MCCE(
         score,
         desired=(0.5, 1.0),
-        search="balanced",
         n_counterfactuals=5,
         diversity=diversity,
         random_state=0,

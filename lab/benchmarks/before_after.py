@@ -120,7 +120,7 @@ def _search(name: str) -> Any:
     """A named search, or one with another required plausibility."""
     base, _, share = name.partition("@")
     changes = {"min_plausibility": float(share)} if share else {}
-    return Search.preset(base, **changes)  # type: ignore[arg-type]
+    return Search(base, **changes)  # type: ignore[arg-type]
 
 
 def _path(folder: Path, trial: Trial, search: str) -> Path:

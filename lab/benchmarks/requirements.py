@@ -92,7 +92,6 @@ REQUIREMENTS: dict[str, dict[str, dict[str, float]]] = {
         "mean implausibility, points above NICE-plausibility": _at_most(None, 0, german_boosting=2),
     },
     "near": _ALL | {"predictor rows": _at_most(20, 20)},
-    "fast": _ALL | {"predictor rows": _at_most(20, 20)},
 }
 
 

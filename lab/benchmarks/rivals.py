@@ -27,8 +27,8 @@ from mcce_lab.experiments.case import Case
 from mcce_lab.experiments.packages import NICExPackage
 from measure import cpu
 
-SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast"]
-SEARCHES: tuple[SearchName, ...] = ("paper", "sparse", "balanced", "plausible", "near", "fast")
+SearchName = Literal["paper", "sparse", "balanced", "plausible", "near"]
+SEARCHES: tuple[SearchName, ...] = ("paper", "sparse", "balanced", "plausible", "near")
 # A search is timed at most so often, and not again after so many seconds in total.
 MAX_TIMINGS = 3
 SECONDS_FOR_MORE = 2.0

@@ -87,8 +87,8 @@ def measure(trial: Trial, searches: Sequence[SearchName]) -> Iterator[SingleChan
     enough: dict[float, NDArray[np.bool_]] = {}
     for name in searches:
         explainer.search = name
-        search = Search.preset(name)
-        least = search.min_plausibility
+        search = Search(name)
+        least = search.min_plausibility or 0.0
         if least not in enough:
             tried = (
                 is_enough(explainer, search, trial, people.iloc[[at]]) for at in range(len(people))

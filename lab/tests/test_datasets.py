@@ -583,7 +583,9 @@ def test_seeds_give_the_same_rows_again_and_other_rows():
 
 def test_simulated_people_get_answers():
     train, people = simulate(500, 4, n_immutable=1), simulate(40, 4, seed=1)
-    explainer = MCCE(total, train.desired, immutable=train.immutable, random_state=0)
+    explainer = MCCE(
+        total, train.desired, immutable=train.immutable, search="paper", random_state=0
+    )
 
     result = explainer.fit(train.features).explain(people.features[people.target <= 0])
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "forest.hpp"
-#include "limits.hpp"
 
 namespace mcce {
 
@@ -22,19 +21,16 @@ public:
         std::int64_t n;
     };
 
-    // Lists the places of a tree's values that are within runs, if limited, and the leaves with a code
-    // that lets the own value stay.
+    // Lists the places of a tree's values that are within runs, if limited.
     void find(const ForestView& forest, std::size_t tree, bool limited, const std::int32_t* runs,
-              const std::int32_t* runs_end, std::int32_t needed) {
+              const std::int32_t* runs_end) {
         forest_ = &forest;
         limited_ = limited;
         places_.clear();
-        staying_.clear();
         for (auto at = static_cast<std::size_t>(forest.roots[tree]); at < forest.end_of(tree); ++at) {
             if (forest.feature[at] != kLeaf) continue;
             const std::int32_t* from = forest.values + forest.first[at];
             const std::int32_t* end = forest.values + forest.end[at];
-            if (from != end && mcce::lets_stay(needed, from, end)) staying_.push_back(forest.first[at]);
             for (const std::int32_t* run = runs; run != runs_end; run += 2) {
                 from = std::lower_bound(from, end, run[0]);
                 for (; from != end && *from <= run[1]; ++from) places_.push_back(from - forest.values);
@@ -60,17 +56,10 @@ public:
         return forest_->values[limited_ ? places_[static_cast<std::size_t>(number)] : number];
     }
 
-    // Whether the own value may stay in a node: in one of its leaves.
-    bool lets_stay(std::int32_t at) const {
-        const auto place = std::lower_bound(staying_.begin(), staying_.end(), forest_->first[at]);
-        return place != staying_.end() && *place < forest_->end[at];
-    }
-
 private:
     const ForestView* forest_ = nullptr;
     bool limited_ = false;
     std::vector<std::int64_t> places_;
-    std::vector<std::int64_t> staying_;  // the first value of each leaf that lets the own value stay
 };
 
 }  // namespace mcce

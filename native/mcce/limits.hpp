@@ -1,4 +1,4 @@
-// What draws are restricted to, checked and owned; see Limits and Guide in kernels/structs.py.
+// What draws are restricted to, checked and owned; see DrawLimits in kernels/structs.py.
 #pragma once
 
 #include <algorithm>
@@ -58,38 +58,10 @@ inline bool lets_stay(std::int32_t needed, const std::int32_t* values, const std
     return needed == kAnyLeaf || std::binary_search(values, end, needed);
 }
 
-// As kernels read it; own is null where draws are not guided.
-struct GuideView {
-    const std::int32_t *own, *stays;  // (n_columns, n_groups)
-    std::uint32_t often;              // of 2^32 draws from a leaf that lets the own value stay, so many keep it
-};
-
-class Guide {
-public:
-    Guide(std::size_t n_columns, std::size_t n_groups, std::vector<std::int32_t> own,
-          std::vector<std::int32_t> stays, std::uint32_t often)
-        : n_columns_(n_columns), n_groups_(n_groups), own_(std::move(own)), stays_(std::move(stays)), often_(often) {
-        require(own_.size() == n_columns * n_groups && stays_.size() == own_.size(),
-                "the arrays of the guide differ in shape");
-    }
-
-    void check_shape(std::size_t n_columns, std::size_t n_groups) const {
-        require(n_columns_ == n_columns && n_groups_ == n_groups, "the guide is of other columns or groups");
-    }
-
-    GuideView view() const { return {own_.data(), stays_.data(), often_}; }
-
-private:
-    std::size_t n_columns_, n_groups_;
-    std::vector<std::int32_t> own_, stays_;
-    std::uint32_t often_;
-};
-
 // What one group may have in a column.
 struct GroupColumn {
     bool limited = false;
     std::int32_t given = 0, own = 0, same_low = 0, same_high = 0;
-    std::int32_t stays = -1;  // with this value in a leaf, guided draws prefer the own one
     const std::int32_t *runs = nullptr, *runs_end = nullptr;
     std::vector<std::uint8_t> kept;  // rows with the own value, if its code is not the given one
 
@@ -111,12 +83,6 @@ struct GroupColumn {
         runs = limits.runs + 2 * limits.first[at];
         runs_end = limits.runs + 2 * limits.last[at];
         if (own != given) kept.resize(n_rows);
-    }
-    // Takes what guided draws prefer.
-    void guide(const GuideView& guide, std::size_t at, std::size_t n_rows) {
-        own = guide.own[at];
-        stays = guide.stays[at];
-        kept.resize(own != given ? n_rows : 0);
     }
 };
 

@@ -28,9 +28,4 @@ inline std::uint64_t pick_other(std::uint64_t word, std::uint64_t count) {
     return (word & 0xFFFFFFFFULL) * count >> 32;
 }
 
-// True with probability `often` / 2^32.
-inline bool bernoulli(std::uint64_t row_key, std::uint64_t position, std::uint32_t often) {
-    return static_cast<std::uint32_t>(absorb(row_key, position) >> 32) < often;
-}
-
 }  // namespace mcce

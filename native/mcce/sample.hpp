@@ -23,8 +23,8 @@ namespace mcce {
 template <class Code>
 class Sampler {
 public:
-    Sampler(const ForestView& forest, const LimitsView& limits, const GuideView& guide, bool pooled, Pulse& pulse)
-        : forest_(forest), limits_(limits), guide_(guide), pooled_(pooled), pulse_(pulse), descent_(forest),
+    Sampler(const ForestView& forest, const LimitsView& limits, bool pooled, Pulse& pulse)
+        : forest_(forest), limits_(limits), pooled_(pooled), pulse_(pulse), descent_(forest),
           cells_(forest.n_columns) {
         for (std::size_t tree = 0; tree < forest.n_trees; ++tree) {
             if (!tree || forest.responses[tree] != forest.responses[tree - 1])
@@ -121,7 +121,6 @@ private:
                     continue;
                 }
                 if (limits_.own) column.limit(limits_, at, n);
-                if (guide_.own) column.guide(guide_, at, n);
             }
         }
     }
@@ -235,7 +234,7 @@ private:
     // Sends rows down a tree, then draws a value for each from its leaf. In a second pass, so that
     // the processor can fetch a leaf while it works on another.
     void draw(std::size_t tree, std::int32_t response, std::size_t n) {
-        const bool personal = limits_.own || guide_.own || least_;
+        const bool personal = limits_.own || least_;
         listed_for_ = nullptr;
         for (const Part& leaf : descent_.descend(tree, n, cells_, sorted_by_)) {
             if (!personal) {
@@ -253,8 +252,7 @@ private:
             listed_for_ = group_;
             return pick_backed_off(part, response);
         }
-        column.limited ? pick_within(part, response)
-                       : guide_.own ? pick_guided(part, response) : pick_values(part, response);
+        column.limited ? pick_within(part, response) : pick_values(part, response);
     }
 
     // Whether a leaf holds too few allowed values for some row, and a node above may hold more.
@@ -269,7 +267,7 @@ private:
         pulse_.tick(static_cast<std::size_t>(forest_.end[root] - forest_.first[root]));
         const std::int32_t *runs = nullptr, *runs_end = nullptr;
         if (column.limited) runs = column.runs, runs_end = column.runs_end;
-        places_.find(forest_, tree, column.limited, runs, runs_end, column.stays);
+        places_.find(forest_, tree, column.limited, runs, runs_end);
     }
 
     // A value of a leaf for each row; its random half word is known if a tree was drawn before.
@@ -292,36 +290,15 @@ private:
         }
     }
 
-    // The same, guided: a leaf that holds the own value may keep it.
-    void pick_guided(Part part, std::int32_t response) {
-        const std::int32_t* values = forest_.values + forest_.start[part.at];
-        const auto count = static_cast<std::uint32_t>(forest_.count[part.at]);
-        const auto position = static_cast<std::uint64_t>(response);
-        Column& column = column_of(response);
-        const bool may_stay = lets_stay(column.stays, values, values + count);
-        for (std::size_t i = 0; i < part.n; ++i) {
-            const Row row = descent_.row(part.first + i);
-            const bool kept = may_stay && stays(row, response);
-            set(response, row, values[pick(keys_[row], position, count)], kept);
-        }
-    }
-
-    // Whether a guided row keeps the own value. Its random word is none that values are picked with.
-    bool stays(Row row, std::int32_t response) const {
-        return bernoulli(keys_[row], static_cast<std::uint64_t>(response) + forest_.n_columns, guide_.often);
-    }
-
     // The same within the limits of the column; where nothing is allowed, the own value is kept.
     void pick_within(Part part, std::int32_t response) {
         Column& column = column_of(response);
         const std::uint32_t count = find_pieces(part.at, column);
         const std::int32_t* values = forest_.values + forest_.start[part.at];
-        const bool may_stay = guide_.own && lets_stay(column.stays, values, values + forest_.count[part.at]);
         for (std::size_t i = 0; i < part.n; ++i) {
             const Row row = descent_.row(part.first + i);
-            const bool wanted = may_stay && stays(row, response);
-            const std::int32_t code = count && !wanted ? choose(row, response, count) : column.own;
-            set(response, row, code, wanted || !count || column.is_same(code));
+            const std::int32_t code = count ? choose(row, response, count) : column.own;
+            set(response, row, code, !count || column.is_same(code));
         }
     }
 
@@ -332,7 +309,7 @@ private:
             const Row row = descent_.row(part.first + i);
             const std::int32_t at = places_.climb(part.at, least_[row - group_->first]);
             const AllowedPlaces::Range range = places_.range(at);
-            if (!range.n || (guide_.own && places_.lets_stay(at) && stays(row, response))) {
+            if (!range.n) {
                 set(response, row, column.own, true);
                 continue;
             }
@@ -376,7 +353,6 @@ private:
 
     ForestView forest_;
     LimitsView limits_;
-    GuideView guide_;
     bool pooled_;
     Pulse& pulse_;
     std::vector<Grove> groves_;  // in the order in which they are visited

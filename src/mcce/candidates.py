@@ -203,7 +203,8 @@ class MeasuredRows:
     """Answers, misses or rows evaluated for a proof, with their scores and costs."""
 
     rows: CandidateRows
-    draw: IntArray
+    # What tells each row apart among those that were scored.
+    key: Codes
     rank: IntArray
     score: FloatArray
     sparsity: IntArray
@@ -232,7 +233,8 @@ class MeasuredRows:
     def concat(cls, factuals: EncodedRows, parts: Sequence[MeasuredRows]) -> MeasuredRows:
         """All parts as one, by factual, then rank."""
         whole, real = np.empty(0, dtype=np.int64), np.empty(0)
-        empty = cls(CandidateRows.join(factuals, []), whole, whole, real, whole, real)
+        key = np.empty((0, 1 + factuals.schema.mutable.size), dtype=np.int32)
+        empty = cls(CandidateRows.join(factuals, []), key, whole, real, whole, real)
         arrays = (
             np.concatenate([getattr(part, field.name) for part in (empty, *parts)])
             for field in fields(cls)[1:]

@@ -87,11 +87,13 @@ class MCCE(BaseEstimator):
         ``total = months * price``; ``relations_`` lists them. Pass a list of such names to let
         answers break these, or True to not look for any. The paper's search never does.
     search
-        How to search: ``"paper"``, ``"balanced"``, ``"sparse"``, ``"plausible"``, ``"near"`` or
-        ``"fast"``, see :meth:`Search.preset`; ``"exact"``, the best row that the model could draw;
-        or a :class:`Search` or :class:`ExactSearch` of your own.
+        How to search: ``"balanced"``, ``"sparse"``, ``"near"``, ``"nearest"``, ``"plausible"`` or
+        ``"paper"``, see :class:`Search`; ``"exact"``, the best row that the model could draw; or a
+        :class:`Search` or :class:`ExactSearch` of your own. None is ``"balanced"``, or ``"paper"``
+        with a private generator, whose budget covers nothing else.
     n_samples
-        Draws per person, the K of the paper. None is what the search says, 1000 for the paper's.
+        Draws per person, the K of the paper. None is 1000 for the paper's search, and
+        100 for the others.
     max_seconds
         Time limit of a call of ``explain``, which then returns what it has found.
     n_counterfactuals
@@ -118,8 +120,9 @@ class MCCE(BaseEstimator):
     --------
     >>> import pandas as pd
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 1.0), immutable=["age"])
-    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+    >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 1.0), search="near")
+    >>> explainer = explainer.set_params(immutable=["age"], random_state=0).fit(bank)
+    >>> result = explainer.explain(bank.iloc[[3]])
     >>> result.changes()
        factual  rank feature before after    kind
     0        3     1  salary     56    70  action
@@ -140,7 +143,7 @@ class MCCE(BaseEstimator):
         generator: str | Generator = "trees",
         constraints: Any = None,
         ignore_relations: bool | Sequence[str] = False,
-        search: SearchName | Search | ExactSearch = "paper",
+        search: SearchName | Search | ExactSearch | None = None,
         n_samples: int | None = None,
         max_seconds: float | None = None,
         n_counterfactuals: int = 1,
@@ -339,8 +342,9 @@ class MCCE(BaseEstimator):
         --------
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-        >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 0.8), immutable=["age"])
-        >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+        >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 0.8), search="near")
+        >>> explainer = explainer.set_params(immutable=["age"], random_state=0).fit(bank)
+        >>> result = explainer.explain(bank.iloc[[3]])
         >>> explainer.ranges(result)[["feature", "value", "low", "high", "n_training", "n_tried"]]
           feature value low high  n_training  n_tried
         0  salary    70  70   80           6       11
@@ -459,10 +463,9 @@ class MCCE(BaseEstimator):
         >>> from mcce import MCCE
         >>> months = np.arange(1200) % 60 + 1
         >>> bills = pd.DataFrame({"months": months, "total": 20 * months})
-        >>> explainer = MCCE(lambda frame: frame["total"] / 1200, search="balanced")
-        >>> explainer = explainer.set_params(desired=(0.1, 1), random_state=0).fit(bills)
+        >>> explainer = MCCE(lambda frame: frame["total"] / 1200, (0.1, 1), random_state=0)
         >>> odd = pd.DataFrame({"months": [30, 30], "total": [600, 1100]})
-        >>> explainer.plausibility(odd).round(2)
+        >>> explainer.fit(bills).plausibility(odd).round(2)
            plausibility
         0          0.95
         1          0.00
@@ -560,9 +563,8 @@ class MCCE(BaseEstimator):
     def surrogate_(self) -> Surrogate | None:
         """The model that imitates the predictor, so that searches call it on few rows.
 
-        None if the search does not use one, as the paper's, or if fit had too little to learn from.
-        Such searches, and those whose surrogate is not good, call the predictor on every row that
-        they look at.
+        The worse it is, the more rows they call it on. None if the search does not use one, as the
+        paper's, or if fit had too little to learn from.
 
         Attributes
         ----------
@@ -573,17 +575,15 @@ class MCCE(BaseEstimator):
             Typical error there, robust to a few huge ones.
         n_rows, n_held_out
             Training rows that it was learned from, and those that were held out to measure it.
-        is_good
-            Whether searches use it: ``r2`` is at least 0.25, and at least 30 rows were held out.
-            With ``max_evaluations`` they use it in any case.
 
         Examples
         --------
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"salary": np.arange(600) % 90, "debt": np.arange(600) % 70})
         >>> explainer = MCCE(lambda frame: (frame["salary"] - frame["debt"]) / 100, (0.3, 1.0))
-        >>> explainer.set_params(search="sparse", random_state=0).fit(bank).surrogate_
-        <Surrogate: r2 1.00 and rank agreement 0.99 on 100 of 600 training rows, used by searches>
+        >>> surrogate = explainer.set_params(random_state=0).fit(bank).surrogate_
+        >>> surrogate.r2 > 0.9, surrogate.n_held_out
+        (True, 100)
         """
         return self.fitted_.surrogate
 
@@ -671,9 +671,10 @@ class MCCE(BaseEstimator):
 
     def _fit_request(self, feature_names: Sequence[Hashable] | None) -> FitRequest:
         """What ``fit`` is to learn, with the generator and the distance by their names."""
-        needs = find_search(self.search).needs
         generator, distance = find_generator(self.generator), find_distance(self.distance)
-        check_private(generator, find_search(self.search), distance, self.ignore_relations)
+        search = find_search(self.search, generator)
+        needs = search.needs
+        check_private(generator, search, distance, self.ignore_relations)
         return FitRequest(
             predictor=self.predictor,
             desired=self.desired,

@@ -76,7 +76,6 @@ class Needs:
     surrogate: bool = False
     relations: bool = False
     training_rows: bool = False
-    guidance: bool = False
     enumeration: bool = False
     diversity: bool = True
     gower: bool = False

@@ -4,8 +4,7 @@ Paper, section "Generation". A fitted generator makes, block by block, K draws f
 of people with equal immutable cells.
 
 Always true: a person's draws depend on the seed, the immutable values, the limits and the draw
-number alone, and if they are guided also on the person's other values; peak memory is one block
-per thread, whatever the number of people.
+number alone; peak memory is one block per thread, whatever the number of people.
 """
 
 from __future__ import annotations
@@ -21,10 +20,8 @@ import pandas as pd
 from .candidates import Candidates, code_numbers
 from .constraints.limits import FactualLimits
 from .kernels import (
-    ANY_LEAF,
     Codes,
     Comparison,
-    Guide,
     IntArray,
     apply_limits,
     first_of_each,
@@ -43,8 +40,6 @@ BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
 # Draws that back off need this many more rows in each further round.
 ROWS_PER_ROUND = 10
-# Why a generator must be able to keep own values.
-GUIDANCE_NEEDED = "The search keeps people's own values with a probability above 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +52,9 @@ class FactualBlock:
 
 @dataclass(frozen=True)
 class DrawPlan:
-    """How candidates are drawn: the paper draws unguided, and from leaves alone."""
+    """How candidates are drawn: the paper draws from leaves alone."""
 
     seed: int
-    keep_probability: float = 0.0
     # The first draws, from leaves; later ones may back off to larger nodes.
     n_from_leaves: int | None = None
 
@@ -153,10 +147,7 @@ def _sample(
     keys = person_keys(plan.seed, given[rows.schema.immutable].T)
     features = features_of(generator, rows)
     limits = factual_limits.limits(positions, features)
-    guide = least = None
-    if plan.keep_probability:
-        require(generator, "guidance", GUIDANCE_NEEDED)
-        guide = _guide(factual_limits, positions, plan.keep_probability, features)
+    least = None
     if plan.n_from_leaves is not None and understood.back_off:
         least = least_rows(draws, plan.n_from_leaves)
     sampled = generator.sample(
@@ -165,7 +156,6 @@ def _sample(
             keys,
             draws,
             limits=limits if understood.limits else None,
-            guide=guide,
             least=least,
         )
     )
@@ -183,26 +173,6 @@ def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
     inventing = require(generator, "own_values", "The generator draws values of its own")
     tables = zip(inventing.tables_, rows.tables, strict=True)
     return _features(rows, [cast_like(own, table) for own, table in tables])
-
-
-def _guide(
-    factual_limits: FactualLimits,
-    positions: IntArray,
-    keep_probability: float,
-    features: Sequence[Feature],
-) -> Guide:
-    """The people's own codes, and the keep probability in units of 2**-32."""
-    rows = factual_limits.rows
-    exact, stays = rows.codes[:, positions].copy(), factual_limits.stays[:, positions].copy()
-    for at in rows.schema.mutable.tolist():
-        feature = features[at]
-        if feature is not rows.schema.features[at]:
-            exact[at] = feature.encode(rows.own(at, positions))[0]
-            # Values between those of a table could have been drawn as well.
-            stays[at] = np.where(stays[at] == -1, -1, ANY_LEAF)
-    # One column more than features: the decision, which is never drawn.
-    own, kept = (np.pad(codes, ((0, 1), (0, 0)), constant_values=-1) for codes in (exact, stays))
-    return Guide(own, kept, int(keep_probability * 2**32))
 
 
 def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:

@@ -22,12 +22,10 @@ from .kernels import (
     DrawLimits,
     Enumerated,
     FloatArray,
-    Guide,
     IntArray,
     Person,
     Summation,
     WordArray,
-    bernoulli,
     differences,
     draw_keys,
     person_keys,
@@ -66,7 +64,6 @@ __all__ = [
     "Feature",
     "FloatArray",
     "Generator",
-    "Guide",
     "IntArray",
     "Kind",
     "Person",
@@ -93,7 +90,7 @@ __all__ = [
 class Capabilities:
     """What a generator can do beyond plain draws; what is not declared is not used.
 
-    The first three say which fields of a :class:`DrawRequest` it understands. The others come with
+    The first two say which fields of a :class:`DrawRequest` it understands. The others come with
     members of their own, described at :class:`Generator`.
 
     Parameters
@@ -101,9 +98,6 @@ class Capabilities:
     limits
         Draws stay within ``request.limits``. Without it, values that a person's constraints forbid
         are put back after the draw.
-    guidance
-        Draws keep own values as ``request.guide`` says. Needed by ``search="fast"`` and
-        ``search="exact"``.
     back_off
         Draws come from at least ``request.least`` training rows. Without it, more draws are more
         of the same.
@@ -117,18 +111,17 @@ class Capabilities:
     saving
         ``to_arrays`` and ``from_arrays``. Needed by ``MCCE.save``.
     own_values
-        ``tables_`` are the values that it draws from, always the same. Limits and guides are in
-        the codes of these tables.
+        ``tables_`` are the values that it draws from, always the same. Limits are in the codes
+        of these tables.
 
     Examples
     --------
     >>> Capabilities(density=True)
-    Capabilities(limits=False, guidance=False, back_off=False, enumeration=False, density=True,
-                 visit_order=False, saving=False, own_values=False)
+    Capabilities(limits=False, back_off=False, enumeration=False, density=True, visit_order=False,
+                 saving=False, own_values=False)
     """
 
     limits: bool = False
-    guidance: bool = False
     back_off: bool = False
     enumeration: bool = False
     density: bool = False
@@ -141,8 +134,8 @@ class Capabilities:
 class DrawRequest:
     """What a generator is to draw: for whom, how often, and within which limits.
 
-    ``limits``, ``guide`` and ``least`` are None unless the generator declares in its
-    :class:`Capabilities` that it understands them.
+    ``limits`` and ``least`` are None unless the generator declares in its :class:`Capabilities`
+    that it understands them.
 
     Parameters
     ----------
@@ -154,8 +147,6 @@ class DrawRequest:
         Draw numbers.
     limits
         The values that each group may have; None for all. :meth:`allowed` and :meth:`kept` read it.
-    guide
-        Each group's own values, and how often to keep them; None keeps none. :meth:`kept` reads it.
     least : (n_draws,), optional
         How many training rows whose value the group may have a value is drawn from, at least; all
         of them if there are fewer. None requires nothing.
@@ -174,7 +165,6 @@ class DrawRequest:
     keys: WordArray
     draws: IntArray
     limits: DrawLimits | None = None
-    guide: Guide | None = None
     least: IntArray | None = None
     is_desired: BoolArray | None = None
 
@@ -209,7 +199,7 @@ class DrawRequest:
         DrawRequest
             The request for these.
         """
-        limits, guide = self.limits, self.guide
+        limits = self.limits
         if limits is not None:
             limits = replace(
                 limits,
@@ -218,14 +208,11 @@ class DrawRequest:
                 last=limits.last[:, groups],
                 near=limits.near[:, groups],
             )
-        if guide is not None:
-            guide = replace(guide, own=guide.own[:, groups], stays=guide.stays[:, groups])
         return DrawRequest(
             self.given[:, groups],
             self.keys[groups],
             self.draws[draws],
             limits,
-            guide,
             None if self.least is None else self.least[draws],
             None if self.is_desired is None else self.is_desired[groups],
         )
@@ -281,11 +268,6 @@ class DrawRequest:
             own = np.where(bound, self.limits.own[position][self.group], own)
             low, high = self.limits.near[position][self.group].T
             kept = bound & (~possible | ((low <= codes) & (codes <= high)))
-        if self.guide is not None:
-            own = self.guide.own[position][self.group]
-            stays = self.guide.stays[position][self.group] != -1
-            word = position + len(self.given) + 1
-            kept |= stays & bernoulli(self.row_keys, word, self.guide.often)
         return own.astype(np.int32), kept
 
 
@@ -369,8 +351,8 @@ class Generator(Protocol):
         -------
         Draws
             Codes of shape (n_mutable, n_groups, n_draws). A draw depends on nothing but its draw
-            number and what the request says of its group: immutable codes, key, decision, limits
-            and guide.
+            number and what the request says of its group: immutable codes, key, decision and
+            limits.
         """
         ...
 

@@ -127,6 +127,8 @@ def test_a_search_that_time_ended_claims_nothing(case):
 
 def test_plans_are_kept_and_compared(case):
     page, _ = case
+    if page.locator(".plan").count() < 2:
+        pytest.skip("this person has one plan only")
     for at in (0, 1):
         page.locator(".plan").nth(at).get_by_text("Keep", exact=True).click()
     page.click("#tab-kept")

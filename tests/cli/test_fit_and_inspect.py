@@ -63,6 +63,7 @@ def test_an_explainer_is_the_one_that_python_fits(here, score):
         search="balanced",
         distance="hvdm",
         n_counterfactuals=2,
+        diversity=0.5,
         random_state=7,
     ).fit(pd.read_csv("train.csv"))
     explainer.save("python.mcce")

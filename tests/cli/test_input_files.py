@@ -50,7 +50,9 @@ def score(frame):
 @pytest.fixture(scope="module")
 def explainer():
     """Only points may change, so that all other cells come back as they were read."""
-    made = mcce.MCCE(score, (0.5, 1), mutable=["points"], n_samples=20, random_state=0)
+    made = mcce.MCCE(
+        score, (0.5, 1), mutable=["points"], search="paper", n_samples=20, random_state=0
+    )
     return made.fit(TRAIN)
 
 

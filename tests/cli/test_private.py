@@ -44,7 +44,7 @@ def test_a_private_explainer_is_fitted_inspected_and_used(domains, here, capsys)
     assert main([*explain, "--quiet"]) == 0
     answers = pd.read_csv("a.csv")
     assert len(answers) > 10
-    assert main([*FIT, *PRIVATE, "--search", "fast", "--quiet"]) == 0
+    assert main([*FIT, *PRIVATE, "--search", "exact", "--quiet"]) == 0
 
 
 def test_options_that_do_not_go_together_are_refused(domains, capsys):

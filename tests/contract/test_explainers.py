@@ -18,7 +18,7 @@ from mcce_lab.baselines import (
     NearestUnlike,
 )
 
-SEARCHES = ["paper", "balanced", "sparse", "plausible", "near", "fast", "exact"]
+SEARCHES = ["paper", "balanced", "sparse", "plausible", "near", "nearest", "exact"]
 BASELINES = {
     "nearest": NearestUnlike,
     "nice": NICE,

@@ -205,11 +205,6 @@ class Loose(TreeChain):
         return super().sample(replace(request, limits=None))
 
 
-class Unguided(TreeChain):
-    def sample(self, request):
-        return super().sample(replace(request, guide=None))
-
-
 class Miscounting(TreeChain):
     def enumerate_rows(self, person, *, n_changes, **limits):
         return super().enumerate_rows(person, n_changes=n_changes + 1, **limits)
@@ -243,7 +238,6 @@ class Amnesiac(TreeChain):
 def test_a_declared_capability_that_does_not_work_is_named():
     for generator, message in [
         (Loose(), "The capability limits, request.limits: expected codes inside"),
-        (Unguided(), "The capability guidance, own values kept"),
         (Miscounting(), "The capability enumeration, rows with 1 changes"),
         (Unlikely(), "The capability density, log_likelihood of draws: expected finite"),
         (Undefined(), "The capability density, log_likelihood: expected no NaN"),

@@ -71,12 +71,11 @@ def write_saved(folder: Path) -> dict[str, tuple[Path, Any]]:
     train, people = customers(N_TRAIN, 1), customers(N_PEOPLE, 2)
     rules = [c.only_up("income"), c.frozen("city", where="age > 60"), c.max_changes(3)]
     rules += [c.relation("old", "income + children < 30"), c.levels("size", ["mid", "high"])]
-    own = Search.preset("near", n_targets=3, n_samples=40)
+    own = Search("near", max_evaluations=40)
     settings: dict[str, dict[str, Any]] = {
-        "paper": {"search": Search.preset("paper", copies="never"), "n_samples": 60},
+        "paper": {"search": Search("paper", copies="never"), "n_samples": 60},
         "balanced": {"search": "balanced", "n_samples": 60, "constraints": rules},
         "near": {"search": own, "n_counterfactuals": 2, "diversity": 0.5},
-        "fast": {"search": "fast", "n_samples": 40, "constraints": rules[:2]},
         "exact": {"search": ExactSearch(max_rows=30, max_nodes=2000), "constraints": rules[:3]},
         "both": {"search": "plausible", "generator": TreeChain(decisions=(False, True))},
         "forest": {"search": "sparse", "generator": ForestChain(n_trees=3), "distance": "hvdm"},
@@ -120,9 +119,8 @@ def limit(explainer: MCCE) -> None:
     """Bound what a file may ask for in parameters that are legal, but take long."""
     search = explainer.search
     if isinstance(search, str):
-        search = ExactSearch() if search == "exact" else Search.preset(search)  # type: ignore[arg-type]
-    bounds = {"n_samples": 200, "max_samples": 400, "max_rows": 100, "max_nodes": 5000}
-    bounds |= {"n_targets": 20}
+        search = ExactSearch() if search == "exact" else Search(search)  # type: ignore[arg-type]
+    bounds = {"max_samples": 400, "max_rows": 100, "max_nodes": 5000}
     lower = {
         name: most for name, most in bounds.items() if (getattr(search, name, None) or 0) > most
     }

@@ -29,7 +29,7 @@ MOMENTS = [
     *(pd.Timestamp("2024-10-27 02:30"), pd.Timestamp("1969-12-31 23:59:59")),
 ]
 NAMES: list[Any] = ["a", "b c", "", "æ", 0, 7, ("t", 1), "class", "0", "x" * 80, -1.5, "if`"]
-PRESETS = ["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
+PRESETS = ["paper", "sparse", "balanced", "plausible", "near", "nearest", "exact"]
 # How far rounded arithmetic may be from the exact one: a few units in the last place.
 SLACK = 1e-12
 
@@ -348,18 +348,15 @@ def searches(draw: Any) -> dict[str, Any]:
     """A search with few draws, sometimes with bounds, and what goes with it."""
     name = draw(st.sampled_from(PRESETS))
     n_samples = draw(st.sampled_from([5, 40]))
-    few: dict[str, Any] = {"n_samples": n_samples, "max_samples": 2 * n_samples}
-    few |= draw(
-        st.sampled_from(
-            [*[{}] * 4, {"copies": "never"}, {"max_sparsity": 2}, {"max_distance": 0.3}]
-        )
-    )
+    bounds: list[dict[str, Any]] = [{"copies": "never"}, {"max_sparsity": 2}, {"max_distance": 0.3}]
+    few = draw(st.sampled_from([*[{}] * 4, *bounds]))
     generators: list[Any] = [None, None, TreeChain(min_samples_leaf=1), InferenceTreeChain()]
     search: Any = ExactSearch(max_rows=200, max_nodes=20_000, **few)
     if name != "exact":
-        search = Search.preset(name, **few)
+        search = Search(name, max_samples=2 * n_samples, **few)
         generators.append(ForestChain(n_trees=3))
     settings = {"search": search, "random_state": draw(st.sampled_from([0, 1, 2**64 - 1]))}
+    settings["n_samples"] = n_samples
     settings["n_counterfactuals"] = draw(st.sampled_from([1, 2, 5]))
     if name != "exact" and settings["n_counterfactuals"] > 1 and draw(st.booleans()):
         settings["diversity"] = draw(st.sampled_from([0.0, 0.5, 1.0]))

@@ -27,6 +27,7 @@ def table() -> str:
         lambda frame: pd.Series(scorecard(frame), index=frame.index),
         (60, 100),
         immutable=["Purpose", "Age", "Sex"],
+        search="paper",
         n_counterfactuals=2,
         random_state=2023,
     ).fit(german())

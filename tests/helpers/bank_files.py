@@ -19,6 +19,7 @@ from mcce.datasets import load_german_credit
 
 # Exit codes, as the help of the command lists them.
 USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, INTERRUPTED = 2, 3, 4, 5, 6, 130
+PAPER = ["--search", "paper", "--n-counterfactuals", "1"]
 COLUMNS = ["Duration", "CreditAmount", "Savings", "Age", "Sex", "Job"]
 SCORING = """
 import numpy as np
@@ -99,7 +100,7 @@ def fit_bank(folder):
     """Write that folder, and an explainer in it."""
     with entered(write_bank(folder)):
         fit = ["fit", "train.csv", "--predictor", "scoring:score", "--desired", "0.6:", "--quiet"]
-        assert main([*fit, "--immutable", "Age,Sex", "-o", "bank.mcce"]) == 0
+        assert main([*fit, "--immutable", "Age,Sex", *PAPER, "-o", "bank.mcce"]) == 0
     return folder
 
 

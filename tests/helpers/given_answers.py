@@ -28,7 +28,7 @@ def fitted(
     predictor: Any = total, desired: Any = AT_LEAST_20, train: Any = None, **settings: Any
 ) -> MCCE:
     """An explainer of the grid, or of another table."""
-    settings = {"n_samples": 50, "random_state": 0} | settings
+    settings = {"search": "paper", "n_samples": 50, "random_state": 0} | settings
     return MCCE(predictor, desired, **settings).fit(grid() if train is None else train)
 
 

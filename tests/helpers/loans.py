@@ -118,9 +118,8 @@ def catboost_model():
 def explain(
     predictor: Any, desired: Any, frame: pd.DataFrame, people: pd.DataFrame, **settings: Any
 ):
-    explainer = MCCE(
-        predictor, desired, immutable=IMMUTABLE, n_samples=200, random_state=0, **settings
-    )
+    settings = {"search": "paper", "n_samples": 200, "random_state": 0} | settings
+    explainer = MCCE(predictor, desired, immutable=IMMUTABLE, **settings)
     return explainer.fit(frame).explain(people)
 
 
@@ -139,7 +138,8 @@ def assert_answers_valid(
     wanted = np.asarray(valid(frame), dtype=bool)
     people = frame[~wanted].head(8)
 
-    explainer = MCCE(predictor, desired, immutable=IMMUTABLE, n_samples=200, random_state=0)
+    settings = {"search": "paper", "n_samples": 200, "random_state": 0}
+    explainer = MCCE(predictor, desired, immutable=IMMUTABLE, **settings)
     explainer.set_params(n_counterfactuals=2).fit(frame)
     result = explainer.explain(people)
 

@@ -57,12 +57,12 @@ STATUS = {"answered": "answered", "desired": "already desired", "none": "no answ
 REASONS = {
     "no desired row": "no training row has",
     "proven": "proven",
-    "excluded": "are excluded by",
-    "too far": "on the way to a valid candidate",
     "none valid": "no valid candidate",
-    "scored excluded": "what it accepted is excluded by",
-    "none scored valid": "the predictor scored",
-    "none scored": "no row for the predictor to score",
+    "scored excluded": "others that it may accept are excluded by",
+    "excluded": "are excluded by",
+    "none scored valid": "and accepted none",
+    "none scored": "combinations of changes",
+    "nothing changes": "leave nothing that may change",
     "stopped": "stopped",
 }
 ROBUSTNESS = {
@@ -80,7 +80,12 @@ RELAXED = {
     "n_changes": "sparsity",
     "gower": "gower",
 }
-LIFTED = {"fewest": "max_sparsity", "nearest": "max_distance", "copies": "copies"}
+LIFTED = {
+    "fewest": "max_sparsity",
+    "nearest": "max_distance",
+    "plausibility": "min_plausibility",
+    "copies": "copies",
+}
 
 
 def build(predictor: Any, desired: Any, search: Any, **settings: Any) -> MCCE:
@@ -89,8 +94,8 @@ def build(predictor: Any, desired: Any, search: Any, **settings: Any) -> MCCE:
     if named.pop("copies", False):
         named["copies"] = "never"
     of_search = {name: named.pop(name) for name in OF_SEARCH if name in named}
-    if "max_samples" in of_search and "n_samples" in named:
-        of_search["n_samples"] = named["n_samples"]
+    if search == "exact":
+        of_search.pop("max_samples", None)
     if of_search:
         search = bounded(search, **of_search)
     return MCCE(predictor, desired, search=search, random_state=2023, **named)
@@ -130,7 +135,7 @@ def describe_result(result: Counterfactuals) -> list[dict[str, Any]]:
 
 def describe_reason(reason: str) -> list[Any]:
     """The kind of a reason and the numbers in it, by size."""
-    kind = next(kind for kind, words in REASONS.items() if words in reason)
+    kind = next(kind for kind, words in REASONS.items() if words in reason.lower())
     return [kind, *sorted(float(number) for number in re.findall(r"\d+(?:\.\d+)?", reason))]
 
 

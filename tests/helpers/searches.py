@@ -27,7 +27,7 @@ def slow(*values: Any) -> list[Any]:
 def bounded(search: Any = "paper", **changes: Any) -> Search | ExactSearch:
     """A search, by name or as an object, with some parameters changed."""
     if isinstance(search, str):
-        search = ExactSearch() if search == "exact" else Search.preset(search)
+        search = ExactSearch() if search == "exact" else Search(search)
     return replace(search, **changes)
 
 

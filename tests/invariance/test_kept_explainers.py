@@ -15,12 +15,11 @@ from mcce import MCCE, ExactSearch, Search
 from searches import assert_same, bounded, explain
 
 SEARCHES = {
-    "paper": bounded("paper", n_samples=50),
+    "paper": "paper",
     "balanced": "balanced",
     "plausible": bounded("plausible", copies="never"),
-    "own": Search(n_targets=3, min_plausibility=0.1, n_samples=50, max_evaluations=9),
-    "fast": "fast",
-    "exact": ExactSearch(max_rows=77, max_samples=None),
+    "own": Search("nearest", min_plausibility=0.1, max_evaluations=9),
+    "exact": ExactSearch(max_rows=77),
 }
 
 
@@ -66,7 +65,7 @@ def test_what_follows_analyses_and_relations_are_the_same_after_loading(tmp_path
 
 
 def test_a_fit_that_learned_less_than_the_search_needs_is_not_saved(tmp_path):
-    explainer = MCCE(score, (0.8, 10), random_state=0).fit(bank(60))
+    explainer = MCCE(score, (0.8, 10), search="paper", random_state=0).fit(bank(60))
 
     for search in ("balanced", bounded(copies="never")):
         with pytest.raises(mcce.NotFittedError, match="changed after fit"):

@@ -115,7 +115,7 @@ class Rows:
     def sample(self, forest, n_draws):
         given = self.columns.codes[:, :20].copy()
         keys, draws = person_keys(0, given[:1].T), np.arange(n_draws)
-        return Call(forest.bound.sample, (given, keys, draws, None, None, draws, False))
+        return Call(forest.bound.sample, (given, keys, draws, None, draws, False))
 
     def enumerate_rows(self, forest):
         given = self.columns.codes[:, 0].copy()
@@ -505,11 +505,11 @@ def targets():
     single += [limits.runs, np.ascontiguousarray(limits.near[:, :1])]
     ensemble = rows.ensemble()
 
-    def use_forest(bound, limits=None, guide=None):
+    def use_forest(bound, limits=None):
         """Draw from a forest, and list its rows."""
         keys, draws = np.arange(20, dtype=np.uint64), np.arange(30)
         for least, pooled in product((None, draws * 20), (False, True)):
-            what = given_, keys, draws, limits, guide, least, pooled
+            what = given_, keys, draws, limits, least, pooled
             attempt(lambda w=what: bound.sample(*w, watch()))
         listing = rows.enumerate_rows(forest).arguments
         attempt(lambda: bound.enumerate_rows(*listing, watch()))
@@ -557,9 +557,6 @@ def targets():
         ),
         "Limits of one person": Call(list_rows, tuple(single)),
         "Measure": Call(measure, rows.places()),
-        "Guide": Call(
-            lambda *a: use_forest(forest.bound, guide=_native.Guide(*a)), (given_, given_, 2**31)
-        ),
     }
 
 

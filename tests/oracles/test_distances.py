@@ -193,7 +193,13 @@ def test_answers_are_the_first_of_all_draws_by_changes_and_distance(distance):
     train, people = bank(300, seed=1), bank(40, seed=2)
     people = people[score(people) < 0.8].head(6).reset_index(drop=True)
     explainer = MCCE(
-        score, (0.8, 3.0), distance=distance, immutable=["age"], n_samples=40, random_state=0
+        score,
+        (0.8, 3.0),
+        search="paper",
+        distance=distance,
+        immutable=["age"],
+        n_samples=40,
+        random_state=0,
     ).fit(train)
     given_ = {key: value for key, value in distance.get_params().items() if key != "weights"}
     oracle = Oracle(distance.title, train, score(train) >= 0.8, **given_)

@@ -21,7 +21,6 @@ from mcce.kernels import (
     DrawLimits,
     Forest,
     Growth,
-    Guide,
     Person,
     SplitColumns,
     Trees,
@@ -104,10 +103,10 @@ def assert_kept_to(limits, drawn, forest):
     st.sampled_from([1, 2, 7, 40]),
     st.integers(1, 4),
     st.sampled_from([1, 1, 3]),
-    *[st.booleans()] * 5,
+    *[st.booleans()] * 4,
 )
 def test_draws_are_equal_and_depend_on_no_other_group_or_draw(
-    seed, n_draws, n_groups, n_trees, pooled, by_set, limited, guided, backs_off
+    seed, n_draws, n_groups, n_trees, pooled, by_set, limited, backs_off
 ):
     chance = np.random.default_rng(seed)
     forest, _ = forest_of(chance, by_set, n_trees, pooled, n_rows=150)
@@ -115,42 +114,34 @@ def test_draws_are_equal_and_depend_on_no_other_group_or_draw(
     codes = codes_of([SIZES[0] + by_set, *SIZES[1:]], n_groups, chance)
     own = np.where(chance.random(codes.shape) < 0.1, -1, codes).astype(np.int32)
     keys, draws = person_keys(seed, codes[:1].T), chance.integers(0, 10**6, n_draws)
-    limits = guide = least = None
+    limits = least = None
     if limited:
         limits = replace(limits_of(codes.shape, SIZES, forest.responses, chance), own=own)
-    if guided:
-        often = int(chance.choice([0.0, 0.3, 0.8, 0.999]) * 2**32)
-        guide = Guide(own, stays_of(own, chance), often)
     if backs_off:
         least = chance.integers(0, 200, n_draws)
 
-    drawn = native.sample(forest, codes, keys, draws, limits, guide, least)
+    drawn = native.sample(forest, codes, keys, draws, limits, least)
 
-    assert np.array_equal(
-        drawn, numpy_kernels.sample(forest, codes, keys, draws, limits, guide, least)
-    )
+    assert np.array_equal(drawn, numpy_kernels.sample(forest, codes, keys, draws, limits, least))
     if limited:
         assert_kept_to(limits, drawn, forest)
-    if guided and not guide.often:
-        assert np.array_equal(drawn, native.sample(forest, codes, keys, draws, limits, None, least))
-    if not limited and not guided:
+    if not limited:
         last = None if least is None else least[-1:]
-        alone = native.sample(forest, codes[:, -1:], keys[-1:], draws[-1:], None, None, last)
+        alone = native.sample(forest, codes[:, -1:], keys[-1:], draws[-1:], None, last)
         assert np.array_equal(alone, drawn[:, -1:, -1:])
 
 
-@pytest.mark.parametrize("kind", ["one tree", "forest", "pooled", "limits and guide", "back off"])
+@pytest.mark.parametrize("kind", ["one tree", "forest", "pooled", "limits", "back off"])
 def test_thousands_of_draws_are_equal_too(kind):
     """Lists long enough to be sorted and searched, sets of several words, several rounds."""
     chance = np.random.default_rng(4)
     n_trees = 4 if kind in ("forest", "pooled") else 1
     forest, _ = forest_of(chance, True, n_trees, kind == "pooled", n_rows=1500)
     codes = codes_of(SIZES, 2, chance)
-    limits, guide, least = None, None, np.arange(5000) if kind == "back off" else None
-    if kind == "limits and guide":
+    limits, least = None, np.arange(5000) if kind == "back off" else None
+    if kind == "limits":
         limits = replace(limits_of(codes.shape, SIZES, forest.responses, chance), own=codes)
-        guide = Guide(codes, codes, 2**31)
-    given_ = forest, codes, person_keys(4, codes[:1].T), np.arange(5000), limits, guide, least
+    given_ = forest, codes, person_keys(4, codes[:1].T), np.arange(5000), limits, least
 
     assert np.array_equal(native.sample(*given_), numpy_kernels.sample(*given_))
 
@@ -225,14 +216,12 @@ def test_draws_follow_the_weights_of_trees_and_leaves(n_trees, pooled):
     assert chisquare(observed[shares > 0], n_draws * shares[shares > 0]).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("guided", [False, True])
-def test_later_columns_are_drawn_from_the_leaf_that_the_earlier_ones_lead_to(guided):
+def test_later_columns_are_drawn_from_the_leaf_that_the_earlier_ones_lead_to():
     forest, columns = forest_of(np.random.default_rng(3), n_rows=60)
     trees, own = forest.trees, int(np.flatnonzero(columns.codes[0] == 1)[0])
     codes, draws = columns.codes[:, [own]], np.arange(20_000)
-    guide = Guide(codes, codes, 2**31) if guided else None
 
-    drawn = native.sample(forest, codes, person_keys(0, codes[:1].T), draws, None, guide)[:, 0]
+    drawn = native.sample(forest, codes, person_keys(0, codes[:1].T), draws)[:, 0]
 
     rows = np.vstack([np.ones((1, draws.size), np.int32), drawn])
     for tree, column in enumerate(forest.responses):
@@ -242,28 +231,9 @@ def test_later_columns_are_drawn_from_the_leaf_that_the_earlier_ones_lead_to(gui
             here = rows[column, leaves == leaf]
             observed = np.array([(here == value).sum() for value in held])
             assert observed.sum() == here.size
-            if not guided and min(held.size - 1, here.size // 200):
+            if min(held.size - 1, here.size // 200):
                 expected = expected * here.size / trees.count[leaf]
                 assert chisquare(observed, expected).pvalue > 1e-5
-
-
-def test_an_own_value_that_the_leaf_holds_is_kept_as_often_as_requested():
-    """One leaf of ten values: kept by decision in 70 %, and drawn in a tenth of the rest."""
-    codes, by_set = np.arange(10, dtype=np.int32)[None], np.array([False])
-    columns = SplitColumns(codes, by_set, ~by_set, np.array([12]))
-    response = response_of("numbers", 10, np.random.default_rng(0))
-    tree = grow_tree(columns, np.empty(0, np.int64), response, codes[0], Growth())
-    forest = Forest(join([tree], by_set), np.array([0]), np.array([0]))
-    held, absent = np.array([[3]], dtype=np.int32), np.array([[11]], dtype=np.int32)
-    keys, draws, often = np.array([5], np.uint64), np.arange(20_000), int(0.7 * 2**32)
-
-    kept = native.sample(forest, held, keys, draws, None, Guide(held, held, often))[0, 0]
-    other = native.sample(forest, absent, keys, draws, None, Guide(absent, absent, often))[0, 0]
-
-    shares = np.bincount(kept, minlength=10) / draws.size
-    assert abs(shares[3] - (0.7 + 0.3 / 10)) < 0.01
-    assert np.abs(np.delete(shares, 3) - 0.03).max() < 0.006
-    assert set(other) == set(range(10))
 
 
 def runs(column, low, high):
@@ -309,7 +279,7 @@ def test_a_draw_takes_all_allowed_values_of_the_smallest_node_that_holds_enough(
     limits = runs(first, low, high) if limited else None
 
     for least in (1, 5, 20, 80, 1000):
-        drawn = native.sample(forest, codes, keys, draws, limits, None, np.full(10_000, least))
+        drawn = native.sample(forest, codes, keys, draws, limits, np.full(10_000, least))
 
         place = sorted(forest.responses.tolist()).index(first)
         for group in range(SIZES[0]):
@@ -389,6 +359,6 @@ def test_what_cannot_be_drawn_from_is_refused():
     with pytest.raises(ValueError, match="predicted later"):
         native.sample(later, codes, keys, np.arange(4))
     with pytest.raises(ValueError, match="least needs one entry per draw"):
-        native.sample(forest, codes, keys, np.arange(4), None, None, np.ones(3, np.int64))
+        native.sample(forest, codes, keys, np.arange(4), None, np.ones(3, np.int64))
     with pytest.raises(ValueError, match="several trees"):
         native.enumerate_rows(forest, person, n_changes=1, n_best=1, max_nodes=100)

@@ -51,7 +51,7 @@ def assert_best(explainer, train, people, is_drawable, weights=None):
         expected = best(explainer, train, own, drawable, weights)[: explainer.n_counterfactuals]
         assert list(zip(n_changes, distance, strict=True)) == expected
         reason = result.people["reason"].iloc[person]
-        assert reason.startswith("proven: no row") == (not expected)
+        assert reason.startswith("Proven: no row") == (not expected)
 
 
 @st.composite
@@ -95,14 +95,16 @@ def test_answers_are_the_best_of_every_row_that_has_a_likelihood(work):
 
 
 @pytest.mark.slow
-@given(unruled(max_rows=40), st.sampled_from(["fast", "paper"]), st.sampled_from([50, 1500]))
-def test_no_number_of_draws_finds_anything_better(work, name, n_samples):
+@given(unruled(max_rows=40), st.sampled_from([50, 1500]))
+def test_no_number_of_draws_finds_anything_better(work, n_samples):
     case, explainer = work
     bounds = {key: getattr(explainer.search, key) for key in ("max_sparsity", "max_distance")}
-    drawing = bounded(name, n_samples=n_samples, max_samples=None, copies="allow", **bounds)
+    drawing = bounded("paper", **bounds)
 
     found = [
-        explain(altered(explainer, search=search, n_counterfactuals=1), case.people)
+        explain(
+            altered(explainer, search=search, n_samples=n_samples, n_counterfactuals=1), case.people
+        )
         for search in (ExactSearch(**bounds), drawing)
     ]
 
@@ -110,8 +112,7 @@ def test_no_number_of_draws_finds_anything_better(work, name, n_samples):
     ours, theirs = (dict(zip(r.owner, c, strict=True)) for r, c in zip(found, costs, strict=True))
     assert ours.keys() >= theirs.keys()
     for person, cost in theirs.items():
-        # With changes undone, a row need not be one that can be drawn.
-        assert ours[person] <= cost or (name == "fast" and cost[0] < ours[person][0])
+        assert ours[person] <= cost
 
 
 def moves(name, keeps):

@@ -222,7 +222,7 @@ def test_plausibility_keeps_the_index_the_kind_of_frame_and_what_is_saved(tmp_pa
 
 
 def test_the_search_of_the_paper_learns_no_plausibility():
-    paper = MCCE(score, (0.8, 10), random_state=0).fit(bank(100))
+    paper = MCCE(score, (0.8, 10), search="paper", random_state=0).fit(bank(100))
 
     with pytest.raises(NotFittedError, match="Fit again"):
         paper.plausibility(bank(3))
@@ -270,7 +270,7 @@ def test_measures_of_a_result_are_those_of_its_rows_and_their_nearest_accepted_o
 @pytest.mark.parametrize("least", [0.05, 0.25, 0.6])
 def test_answers_are_as_plausible_as_required(least):
     train, people = bank(400), bank(30, seed=1)
-    search = bounded("balanced", min_plausibility=least, allow_implausible=False)
+    search = bounded("balanced", min_plausibility=least)
     explainer = MCCE(score, (0.8, 10), immutable=["sex"], search=search, random_state=0).fit(train)
 
     result = explain(explainer, people)

@@ -447,7 +447,11 @@ def told(predictor, desired, person, names, k=10, **more):
 @pytest.fixture(scope="module")
 def by_age():
     explainer = fitted(
-        lambda rows: rows["age"], Interval(60, 99), mutable=["age", "home"], immutable=None
+        lambda rows: rows["age"],
+        Interval(60, 99),
+        mutable=["age", "home"],
+        immutable=None,
+        search="paper",
     )
     young = training()[training()["age"] < 40].head(4)
     return explainer, explain(explainer, young, 10, ["age", "home"])

@@ -17,8 +17,8 @@ from mcce import constraints as c
 from mcce.protocols import Capabilities
 from searches import altered, assert_same, bounded, examples, explain, slow
 
-LED = ["sparse", "balanced", "plausible", "near"]
-STOPPED = "stopped before an answer was found"
+BEYOND = ["sparse", "balanced", "plausible", "near", "nearest"]
+STOPPED = "The search was stopped before an answer was found."
 MOST = 2**31 - 1
 
 
@@ -78,7 +78,7 @@ RULES = {
 @examples(0.2)
 @given(
     most=st.integers(1, 20),
-    name=st.sampled_from(LED),
+    name=st.sampled_from(BEYOND),
     n_counterfactuals=st.integers(1, 3),
     rules=st.sampled_from(sorted(RULES)),
     max_distance=st.sampled_from([None, 0.05]),
@@ -90,7 +90,7 @@ def test_nobody_has_more_rows_scored_than_max_evaluations(
     most, name, n_counterfactuals, rules, max_distance, function, n_train, seed
 ):
     recorder, people = Recorder(function), asking(6, seed + 100)
-    search = Search.preset(name, max_evaluations=most, max_samples=200, max_distance=max_distance)
+    search = Search(name, max_evaluations=most, max_samples=200, max_distance=max_distance)
     more = {"n_counterfactuals": n_counterfactuals, "constraints": RULES[rules]}
     explainer = fitted(recorder, search, table(n_train, seed), **more)
 
@@ -104,7 +104,7 @@ def test_nobody_has_more_rows_scored_than_max_evaluations(
 @pytest.mark.parametrize(("name", "most"), [("sparse", 1), ("plausible", 8)])
 def test_a_batch_changes_nothing_within_the_budget(name, most):
     people, recorder = asking(8), Recorder()
-    search = Search.preset(name, max_evaluations=most, max_samples=400)
+    search = Search(name, max_evaluations=most, max_samples=400)
     explainer = fitted(recorder, search, table(200), n_counterfactuals=2)
     together = explain(explainer, people)
     asked = n_asked(recorder, together, people)
@@ -121,7 +121,7 @@ def test_a_batch_changes_nothing_within_the_budget(name, most):
 def test_without_rows_to_ask_about_the_best_so_far_is_returned():
     explainer, people, sizes = fitted(Recorder(), "sparse"), asking(60), {}
     for most in [1, 2, 16, None]:
-        search = Search.preset("sparse", max_evaluations=most)
+        search = Search("sparse", max_evaluations=most)
         result = explain(altered(explainer, search=search), people)
         assert (score(result.frame) >= 0.9).all()
         sizes[most] = len(result.frame)
@@ -131,7 +131,7 @@ def test_without_rows_to_ask_about_the_best_so_far_is_returned():
 
 
 def test_enough_rows_change_nothing():
-    plain, people = Search.preset("balanced"), asking(20)
+    plain, people = Search("balanced"), asking(20)
     free = fitted(Recorder(), plain)
 
     limited = altered(free, search=replace(plain, max_evaluations=500))
@@ -140,42 +140,31 @@ def test_enough_rows_change_nothing():
 
 
 def test_a_reason_names_what_was_used_up():
-    search = Search.preset("sparse", max_evaluations=1, max_samples=200)
+    search = Search("sparse", max_evaluations=1, max_samples=200)
 
     result = explain(fitted(Recorder(refusing), search), asking(30))
 
-    said = "the predictor scored the 1 row that max_evaluations=1 allows and refused it; the surr"
+    said = r"scored the most promising one and accepted none.*may be scored, by max_evaluations\.$"
     assert len(result.missing)
     assert len(result.frame) == 0
-    assert result.missing["reason"].str.startswith(said).all()
-
-
-@pytest.mark.slow
-def test_a_reason_says_of_a_margin_that_no_score_has_it():
-    search = Search.preset("sparse", margin=0.9, max_samples=200)
-
-    reasons = explain(fitted(Recorder(), search), asking(30)).missing["reason"]
-
-    assert len(reasons)
-    assert reasons.str.contains(r"scored \d+ rows?, and no score has the required margin").all()
+    assert result.missing["reason"].str.contains(said).all()
 
 
 def test_rows_beyond_the_bounds_are_not_put_to_the_predictor():
     recorder, people = Recorder(), asking(30)
-    search = Search.preset("sparse", max_distance=0.001, max_samples=200, max_evaluations=50)
+    search = Search("sparse", max_distance=0.001, max_samples=200, max_evaluations=50)
 
     result = explain(fitted(recorder, search), people)
 
     assert max(n_asked(recorder, result, people).values()) <= 1
-    said = "the predictor scored 1 row, and what it accepted is excluded by max_distance=0.001"
-    assert result.missing["reason"].str.startswith(said).any()
+    assert result.missing["reason"].str.contains("excluded by max_distance=0.001").any()
 
 
 # ---------------------------------------------------------------------------------------------
 # Stopping, draws and memory.
 
 
-@pytest.mark.parametrize("search", ["paper", "balanced", "fast"])
+@pytest.mark.parametrize("search", ["paper", "balanced"])
 def test_whoever_listens_can_stop_the_search_and_keeps_what_was_found(search):
     heard = []
 
@@ -204,8 +193,8 @@ def test_time_that_is_up_stops_the_search():
     assert not explain(altered(explainer, max_seconds=1000), asking(5)).stopped
 
 
-def test_the_explainers_own_number_of_draws_overrides_that_of_the_search():
-    few = fitted(Recorder(), bounded("paper", n_samples=5, max_samples=5), n_samples=40)
+def test_everybody_has_n_samples_draws_even_if_max_samples_are_fewer():
+    few = fitted(Recorder(), bounded("paper", max_samples=5), n_samples=40)
     same = fitted(Recorder(), "paper", n_samples=40)
     people = asking(20)
 
@@ -215,8 +204,8 @@ def test_the_explainers_own_number_of_draws_overrides_that_of_the_search():
 def test_people_without_an_answer_get_more_draws_until_the_most():
     people, n_drawn = asking(40), []
     for most in (20, 200, 2000):
-        search = bounded("paper", n_samples=20, max_samples=most, max_distance=0.03)
-        result = explain(fitted(Recorder(), search), people)
+        search = bounded("paper", max_samples=most, max_distance=0.03)
+        result = explain(fitted(Recorder(), search, n_samples=20), people)
         n_drawn.append(result.missing["reason"].str.contains(f"{most} draws").all())
 
     assert len(result.missing)
@@ -260,7 +249,7 @@ def test_draws_that_no_memory_holds_are_refused_before_a_row_is_scored(settings)
 
 
 def test_memory_that_runs_out_is_an_error_that_says_what_to_lower():
-    explainer = MCCE(lambda f: f["x0"], (9, 99), generator=Hungry(), random_state=0)
+    explainer = MCCE(lambda f: f["x0"], (9, 99), generator=Hungry(), search="paper")
 
     with pytest.raises(ParameterError, match=r"n_samples=1000 .* memory=256.0 .* Lower one"):
         explainer.fit(wide_people()).explain(wide_people())
@@ -301,7 +290,7 @@ def test_people_without_an_answer_are_warned_about():
         explainer.explain(asking(30))
 
 
-@pytest.mark.parametrize("search", ["paper", "sparse", "exact", *slow(*LED[1:], "fast")])
+@pytest.mark.parametrize("search", ["paper", "sparse", "exact", *slow(*BEYOND[1:])])
 def test_no_row_of_somebody_who_is_answered_is_scored_twice(search):
     scored = []
 

@@ -20,7 +20,8 @@ def score(frame):
 
 
 def explainer(predictor=score, desired=(0.5, 1.0), **settings) -> MCCE:
-    return MCCE(predictor, desired, n_samples=30, random_state=0, **settings)
+    settings = {"search": "paper", "n_samples": 30, "random_state": 0} | settings
+    return MCCE(predictor, desired, **settings)
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_a_decision_that_no_training_row_has_is_a_reason_and_not_an_error(train)
         result = model.explain(train.head(2))
 
     assert model.n_desired_ == 0
-    assert result.missing["reason"].tolist() == ["no training row has the desired decision"] * 2
+    assert result.missing["reason"].tolist() == ["No training row has the desired decision."] * 2
 
 
 def test_a_row_of_a_frame_is_refused_with_the_brackets_to_use(train):
@@ -145,7 +146,7 @@ def test_infinite_scores_are_allowed(train):
     def logit(frame):
         return np.where(frame["points"] > 11, np.inf, -np.inf)
 
-    nothing = Search.preset("paper", max_sparsity=0)
+    nothing = Search("paper", max_sparsity=0)
     model = explainer(logit, Interval(0, np.inf), search=nothing).fit(train)
 
     with pytest.warns(McceWarning, match="no counterfactual") as warned:

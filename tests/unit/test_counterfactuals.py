@@ -105,8 +105,10 @@ def test_answers_of_mcce_are_measured_as_mcce_measures_them():
             "salary": chance.integers(20, 90, 200),
         }
     )
-    explainer = MCCE(salary, (55, 100), immutable=["age"], n_counterfactuals=2, random_state=0)
-    ours = explainer.set_params(n_samples=100).fit(training).explain(training.head(30))
+    explainer = MCCE(salary, (55, 100), immutable=["age"], search="paper", n_counterfactuals=2)
+    ours = (
+        explainer.set_params(n_samples=100, random_state=0).fit(training).explain(training.head(30))
+    )
 
     theirs = Counterfactuals.from_frame(
         training.head(30),

@@ -66,7 +66,8 @@ def test_a_distance_too_large_for_a_float_is_infinite_not_a_warning():
         ([-4e307, 4e307], 1.7e308, (1.3e308 / 8e307 + 1) / 2),
     ):
         table = pd.DataFrame({"e": train * 6, "level": [0, 1] * 6})
-        explainer = MCCE(lambda f: f["level"], (1, 1), random_state=0).fit(table)
+        explainer = MCCE(lambda f: f["level"], (1, 1), search="paper", random_state=0)
+        explainer.fit(table)
 
         result = explainer.explain(pd.DataFrame({"e": [person], "level": [0]}))
 

@@ -24,8 +24,8 @@ def score(frame):
 
 
 def bank(predictor=score, **settings):
-    settings = {"n_counterfactuals": 3, "diversity": 0.5, "random_state": 0} | settings
-    return MCCE(predictor, (60, 1000), **settings).fit(train())
+    given = {"search": "paper", "n_counterfactuals": 3, "diversity": 0.5, "random_state": 0}
+    return MCCE(predictor, (60, 1000), **given | settings).fit(train())
 
 
 def test_diverse_answers_differ_more_than_the_best_ones_of_which_the_first_is_kept():
@@ -51,7 +51,7 @@ def test_for_one_answer_diversity_scores_nothing_more(settings):
 
 def test_a_needless_candidate_is_dropped_even_if_every_draw_is_requested():
     table = pd.DataFrame({"a": [0, 1] * 20, "b": [0, 0, 1, 1] * 10})
-    settings = {"n_samples": 50, "n_counterfactuals": 50, "random_state": 0}
+    settings = {"n_samples": 50, "n_counterfactuals": 50, "search": "paper", "random_state": 0}
     first = lambda frame: frame["a"]
 
     plain = MCCE(first, (1, 1), **settings).fit(table).explain(table.head(1))
@@ -124,7 +124,9 @@ class Lattice:
 
 def test_invented_values_differ_by_what_they_are():
     explainer = MCCE(score, (60, 1000), generator=Lattice(), n_samples=30, random_state=0)
-    explainer.set_params(n_counterfactuals=3, diversity=1.0).fit(train().astype(float))
+    explainer.set_params(n_counterfactuals=3, diversity=1.0, search="paper").fit(
+        train().astype(float)
+    )
 
     result = explainer.explain(person().astype(float))
 
@@ -135,7 +137,12 @@ def test_invented_values_differ_by_what_they_are():
 def test_infinite_distances_can_be_weighed(diversity):
     table = pd.DataFrame({"e": [0.0, 1e-300] * 6, "level": [0, 1, 1] * 4})
     explainer = MCCE(
-        lambda f: f["level"], (1, 1), n_counterfactuals=2, diversity=diversity, random_state=0
+        lambda f: f["level"],
+        (1, 1),
+        n_counterfactuals=2,
+        diversity=diversity,
+        search="paper",
+        random_state=0,
     ).fit(table)
 
     result = explainer.explain(pd.DataFrame({"e": [1e10], "level": [0]}))
@@ -160,7 +167,9 @@ class Salary:
 @pytest.mark.parametrize("generator", ["trees", Lattice()], ids=["trees", "invented"])
 def test_a_custom_distance_separates_answers_and_is_measured(generator):
     explainer = MCCE(score, (60, 1000), generator=generator, distance=Salary(), random_state=0)
-    explainer.set_params(n_counterfactuals=2, diversity=1.0).fit(train().astype(float))
+    explainer.set_params(n_counterfactuals=2, diversity=1.0, search="near").fit(
+        train().astype(float)
+    )
 
     result = explainer.explain(person().astype(float))
 

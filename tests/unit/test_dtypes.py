@@ -159,6 +159,7 @@ def explain(trained, given, *, immutable=False):
         lambda frame: frame["points"].to_numpy(dtype=float) / N_ROWS,
         (0.5, 1),
         immutable=["column"] if immutable else [],
+        search="paper",
         random_state=0,
         n_samples=30,
     )
@@ -290,7 +291,12 @@ def test_a_dtype_that_cannot_hold_a_training_value_is_widened():
 def test_large_whole_numbers_are_not_rounded_to_make_room_for_gaps(given):
     exact = [2**60 + 1, 2**60 + 3]
     train = pd.DataFrame({"column": exact * 12})
-    model = MCCE(lambda frame: frame["column"].notna().astype(float), (0.5, 1), random_state=0)
+    model = MCCE(
+        lambda frame: frame["column"].notna().astype(float),
+        (0.5, 1),
+        search="paper",
+        random_state=0,
+    )
 
     result = model.fit(train).explain(given.to_frame("column"))
 
@@ -309,7 +315,9 @@ def test_a_row_turned_into_a_frame_gives_the_same_answer():
             "size": pd.Series(["small", "large"] * 6, dtype=SIZES),
         }
     )
-    model = MCCE(lambda frame: frame["points"] / 12, (0.5, 1), n_samples=50, random_state=0)
+    model = MCCE(
+        lambda frame: frame["points"] / 12, (0.5, 1), search="paper", n_samples=50, random_state=0
+    )
     model.fit(train)
     person = train.iloc[3].to_frame().T
 

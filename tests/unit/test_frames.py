@@ -63,7 +63,12 @@ TASKS = {
 def fit(kind, task="binary", **settings) -> MCCE:
     train = KINDS[kind]()
     predictor, desired = TASKS[task]
-    settings = {"immutable": ["age", "member"], "n_samples": 60, "random_state": 0} | settings
+    settings = {
+        "search": "paper",
+        "immutable": ["age", "member"],
+        "n_samples": 60,
+        "random_state": 0,
+    } | settings
     return MCCE(predictor().fit(train), desired, **settings).fit(train)
 
 
@@ -129,7 +134,9 @@ def test_people_may_come_in_another_kind_than_training(trained, brought):
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow"])
 def test_an_explainer_for_another_kind_survives_a_pickle_and_measures_likelihood(kind):
-    explainer = MCCE(scores, (0.6, 1.0), n_samples=60, random_state=0).fit(KINDS[kind]())
+    explainer = MCCE(scores, (0.6, 1.0), search="paper", n_samples=60, random_state=0).fit(
+        KINDS[kind]()
+    )
     given = people(kind)
 
     result = pickle.loads(pickle.dumps(explainer)).explain(given)
@@ -141,7 +148,7 @@ def test_an_explainer_for_another_kind_survives_a_pickle_and_measures_likelihood
 
 
 def test_tables_about_the_answers_have_their_labels_as_columns():
-    explainer = fit("polars", search=Search.preset("paper", max_sparsity=1))
+    explainer = fit("polars", search=Search("paper", max_sparsity=1))
 
     with pytest.warns(UserWarning, match="no counterfactual"):
         result = explainer.explain(people("polars"))
@@ -276,7 +283,9 @@ def test_levels_that_no_row_has_stay_in_a_dictionary_and_numbers_of_levels_do_no
         seen.append(table["column"].combine_chunks().dictionary.to_pylist())
         return points(table)
 
-    result = MCCE(score, (0.5, 1), random_state=0).fit(train).explain(train.slice(0, 6))
+    result = (
+        MCCE(score, (0.5, 1), search="paper", random_state=0).fit(train).explain(train.slice(0, 6))
+    )
 
     assert result.frame["column"].combine_chunks().dictionary.to_pylist() == levels
     assert all(received == levels for received in seen)
@@ -287,7 +296,7 @@ def test_people_with_narrower_types_get_them_back_only_if_every_answer_fits():
     narrow = train.head(4).with_columns(pl.col("size").cast(pl.Int8))
     tight = narrow.with_columns(pl.col("points").cast(pl.Int8))
     wide = train.with_columns(pl.col("points") * 1000)
-    explainer = MCCE(points, (0.5, 1), random_state=0)
+    explainer = MCCE(points, (0.5, 1), search="paper", random_state=0)
 
     fits = explainer.fit(train).explain(narrow).frame
     grows = explainer.set_params(desired=(500, 1000)).fit(wide).explain(tight).frame
@@ -301,7 +310,9 @@ def test_levels_too_many_for_the_numbers_of_a_dictionary_get_more_room():
     train = pa.table({"points": list(map(float, range(600))), "city": levels * 2})
     city = pa.DictionaryArray.from_arrays(pa.array([0] * 3, pa.int8()), ["z"])
     given = pa.table({"points": [1, 2, 3], "city": city})
-    explainer = MCCE(lambda table: np.asarray(table["points"]) / 600, (0.99, 1), random_state=0)
+    explainer = MCCE(
+        lambda table: np.asarray(table["points"]) / 600, (0.99, 1), search="paper", random_state=0
+    )
 
     result = explainer.fit(train).explain(given)
 
@@ -311,7 +322,7 @@ def test_levels_too_many_for_the_numbers_of_a_dictionary_get_more_room():
 
 def test_a_category_takes_in_the_levels_of_the_answers_and_nothing_takes_any_type():
     train = pl.DataFrame({"points": range(24), "city": ["a", "b", "c"] * 8, "gap": [None] * 24})
-    explainer = MCCE(points, (0.5, 1), immutable=["gap"], random_state=0).fit(train)
+    explainer = MCCE(points, (0.5, 1), immutable=["gap"], search="paper", random_state=0).fit(train)
     given = train.head(4).with_columns(pl.lit("z").cast(pl.Categorical).alias("city"))
 
     for cell in ("a", 3, START):
@@ -339,7 +350,7 @@ def test_whole_numbers_of_training_are_not_rounded_to_make_room_for_gaps():
     def score(frame):
         return frame["column"].isin(exact) * points(frame)
 
-    result = MCCE(score, (0.5, 1), random_state=0).fit(train).explain(given)
+    result = MCCE(score, (0.5, 1), search="paper", random_state=0).fit(train).explain(given)
 
     assert set(result.frame["column"].to_list()) <= set(exact)
     assert result.frame.schema == given.schema

@@ -63,7 +63,7 @@ def train():
 @pytest.fixture(scope="module")
 def explainer(train):
     """It learned all that a file can hold: trees, relations, distances, a surrogate and counts."""
-    search = Search.preset("balanced", copies="never")
+    search = Search("balanced", copies="never")
     given = {"immutable": ["group"], "distance": "hvdm", "constraints": [c.only_up("debt")]}
     return MCCE(score, (8, 99), search=search, n_samples=40, random_state=1, **given).fit(train)
 

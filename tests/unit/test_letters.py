@@ -388,9 +388,9 @@ GRID = {"a": np.repeat(np.arange(21), 21), "b": np.tile(np.arange(21), 21)}
 WHY = {
     "no_desired": {"search": "paper", "desired": Interval(99, np.inf)},
     "proven": {"search": ExactSearch(max_sparsity=1)},
-    "too_many_changes": {"search": Search.preset("sparse", max_sparsity=1, min_plausibility=0)},
-    "too_far": {"search": Search.preset("paper", max_distance=0.01)},
-    "unknown": {"search": Search.preset("sparse", margin=20.0, min_plausibility=0)},
+    "too_many_changes": {"search": Search("sparse", max_sparsity=1, min_plausibility=0)},
+    "too_far": {"search": Search("paper", max_distance=0.01)},
+    "unknown": {"search": Search("sparse", margin=20.0, min_plausibility=0)},
     "ruled_out": {"constraints": [constraints.relation("small", "a + b < 15")]},
     "refused": {"search": "paper", "n_samples": 1, "desired": Interval(40, np.inf)},
     "stopped": {"search": "sparse", "desired": Interval(40, np.inf)},

@@ -49,7 +49,8 @@ def points(frame):
 
 
 def explainer(predictor=points, desired=(0.5, 1.0), **settings) -> MCCE:
-    return MCCE(predictor, desired, n_samples=60, random_state=0, **settings)
+    settings = {"search": "paper", "n_samples": 60, "random_state": 0} | settings
+    return MCCE(predictor, desired, **settings)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -75,7 +76,7 @@ def test_missing_may_be_kept_be_the_answer_or_be_answered(name):
 @pytest.mark.parametrize("name", COLUMNS)
 def test_gaps_that_training_does_not_have_are_kept_and_never_drawn(name):
     train, people = table(name, NONE), table(name, SOME)[:20]
-    by_distance = Search.preset("paper", rank_by=["distance"])
+    by_distance = Search("paper", rank_by=["distance"])
 
     result = explainer(search=by_distance).fit(train).explain(people)
 

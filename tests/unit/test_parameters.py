@@ -83,15 +83,14 @@ WRONG_OF_SEARCH = [
     ("rank_by", None, "got None"),
     ("tolerance", -1, "a finite number >= 0, got -1"),
     ("tolerance", math.inf, "got inf"),
-    ("allow_implausible", 1, "True or False, got 1"),
-    ("keep_unseen", "no", "got 'no'"),
-    ("back_off", None, "got None"),
+    ("min_plausibility", "low", "got 'low'"),
+    ("extra_changes", 0.5, "got 0.5"),
     ("margin", True, "a finite number >= 0, got True"),
     ("margin", "0.1", "got '0.1'"),
     ("copies", True, 'one of .*"never".*got True'),
     ("copies", ["never"], r"got \['never'\]"),
-    ("prefer", pd.NA, "one of"),
-    ("prefer", np.array([1, 2]), "one of"),
+    ("consequences", pd.NA, "one of"),
+    ("consequences", np.array([1, 2]), "one of"),
 ]
 
 
@@ -104,7 +103,7 @@ def test_a_parameter_that_cannot_work_is_an_error_that_names_it():
 def test_a_parameter_of_a_search_that_cannot_work_is_an_error_that_names_it():
     for name, value, says in WRONG_OF_SEARCH:
         with pytest.raises(ParameterError, match=rf"{name} must .*{says}"):
-            Search.preset("paper", **{name: value})
+            Search("paper", **{name: value})
         if name in ExactSearch.__dataclass_fields__:
             with pytest.raises(ParameterError, match=rf"{name} must .*{says}"):
                 ExactSearch(**{name: value})
@@ -118,7 +117,7 @@ def test_what_a_search_looks_for_is_no_parameter_of_the_explainer():
             explainer().set_params(**{name: None})
     for name in ("rank_by", "tolerance"):
         with pytest.raises(TypeError, match=name):
-            ExactSearch(**{name: getattr(Search.preset("paper"), name)})
+            ExactSearch(**{name: getattr(Search("paper"), name)})
 
 
 def test_a_wrong_parameter_raises_before_the_predictor_is_called():
@@ -145,12 +144,12 @@ def test_parameters_set_between_fit_and_explain_are_checked_too():
 
 SENSIBLE = [
     {"n_samples": np.int64(20), "random_state": np.uint64(3)},
-    {"n_samples": None, "search": {"n_samples": np.int64(20), "max_samples": np.int64(20)}},
+    {"n_samples": np.int64(20), "search": {"max_samples": np.int64(5)}},
     {"search": {"max_sparsity": np.int8(2), "max_distance": math.inf}},
     {"search": {"max_distance": np.float32(1.0), "tolerance": 0}},
     {"search": {"rank_by": ("distance", "sparsity")}},
     {"search": {"copies": "last", "margin": np.float32(0.0)}},
-    {"search": {"keep_unseen": np.True_, "back_off": np.False_}},
+    {"search": {"min_plausibility": np.float32(0.0), "extra_changes": np.int64(0)}},
     {"distance": Gower(), "generator": TreeChain(), "n_jobs": -1, "verbose": 1},
     {"random_state": 2**64 - 1, "memory": 1e-9},
     {"random_state": None, "n_jobs": 2},
@@ -163,7 +162,7 @@ def test_unusual_but_sensible_parameters_work():
     for settings in SENSIBLE:
         given = dict(settings)
         if "search" in given:
-            given["search"] = Search.preset("paper", **given["search"])
+            given["search"] = Search("paper", **given["search"])
 
         result = explainer(**given).fit(TRAIN).explain(TRAIN.head(2))
 

@@ -52,7 +52,7 @@ def fitted(predictor, search="balanced", desired=("yes",), train=None):
     return explainer
 
 
-@pytest.mark.parametrize("name", ["paper", "sparse", "balanced", "near", "fast"])
+@pytest.mark.parametrize("name", ["paper", "sparse", "balanced", "near"])
 def test_labels_are_asked_for_people_and_answers_and_hardly_in_between(name):
     predictor, people = Counted(), bank(40, seed=2)
 

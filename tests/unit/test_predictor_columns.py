@@ -91,7 +91,7 @@ def test_an_explainer_with_a_column_that_the_predictor_does_not_know_is_saved_an
     loaded = mcce.load(tmp_path / "loans.mcce", model)
 
     assert loaded.explain(table).frame.equals(explainer.explain(table).frame)
-    assert set(explainer.relax(table, table)["lifted"]) == {"salary"}
+    assert set(explainer.relax(table, table)["lifted"]) == {"min_plausibility", "salary"}
 
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow"])

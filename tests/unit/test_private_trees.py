@@ -363,11 +363,10 @@ def fitted():
     "settings",
     [
         {"search": "paper", "distance": "heom"},
-        {"search": "fast", "ignore_relations": True},
-        {"search": Search.preset("fast", consequences="none"), "distance": "l1"},
+        {"search": "paper", "distance": "l1"},
         {"search": "exact", "ignore_relations": True},
     ],
-    ids=["paper", "fast", "unrelated", "exact"],
+    ids=["heom", "l1", "exact"],
 )
 def test_searches_and_distances_that_read_no_rows_work(settings):
     frame = bank()
@@ -388,10 +387,10 @@ READING = {
     "balanced": {"search": "balanced"},
     "sparse": {"search": "sparse", "ignore_relations": True},
     "near": {"search": "near", "ignore_relations": True},
-    "fast": {"search": "fast"},
+    "relations": {"search": Search("paper", consequences="recompute")},
     "exact": {"search": "exact", "ignore_relations": ["a = b"]},
-    "copies": {"search": Search.preset("paper", copies="never")},
-    "plausible": {"search": Search.preset("paper", min_plausibility=0.1)},
+    "copies": {"search": Search("paper", copies="never")},
+    "plausible": {"search": Search("paper", min_plausibility=0.1)},
     "exact copies": {"search": ExactSearch(copies="never"), "ignore_relations": True},
 }
 

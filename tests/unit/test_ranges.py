@@ -216,7 +216,7 @@ def test_rows_at_the_ends_are_as_plausible_as_the_search_requires():
 
     ranges = explainer.ranges(result)
 
-    least = mcce.Search.preset("plausible").min_plausibility
+    least = mcce.Search("plausible").min_plausibility
     own = explainer.plausibility(people)["plausibility"]
     # Debt goes with income, so that a very large income is not plausible with the same debt.
     assert not ranges["high_open"].all()
@@ -269,7 +269,7 @@ def test_counterfactuals_that_do_not_hold_have_no_ranges_and_cause_a_warning():
 
 
 def test_the_margin_of_the_search_is_kept():
-    strict = mcce.Search.preset("sparse", margin=3)
+    strict = mcce.Search("sparse", margin=3)
     explainer = fitted(search=strict, n_samples=None)
     result = answered(explainer, {"a": 5, "b": 5}, [[5, 19]])
 
@@ -278,7 +278,7 @@ def test_the_margin_of_the_search_is_kept():
 
 @pytest.mark.parametrize("bound", [0.2, 0.29, 0.3, None])
 def test_bounds_on_the_distance_limit_ranges(bound):
-    search = mcce.Search.preset("paper", max_distance=bound)
+    search = mcce.Search("paper", max_distance=bound)
     explainer = fitted(search=search, n_samples=None)
     result = answered(explainer, {"a": 5, "b": 5}, [[5, 16]])
 
@@ -290,7 +290,7 @@ def test_bounds_on_the_distance_limit_ranges(bound):
 
 def test_copies_of_training_rows_limit_ranges_if_there_must_be_none():
     train = grid()[(grid()["a"] != 5) | (grid()["b"] == 18)]
-    search = mcce.Search.preset("paper", copies="never")
+    search = mcce.Search("paper", copies="never")
     explainer = fitted(train=train, search=search, n_samples=None)
     result = answered(explainer, {"a": 5, "b": 5}, [[5, 16]])
 

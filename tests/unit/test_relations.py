@@ -97,8 +97,7 @@ def people(n_rows=10, **given):
 
 def found_in(frame):
     """The table of relations that fit finds; no search needs less than this one."""
-    search = Search.preset("fast", n_samples=5)
-    explainer = MCCE(lambda rows: np.zeros(len(rows)), (0, 1), search=search, random_state=0)
+    explainer = MCCE(lambda rows: np.zeros(len(rows)), (0, 1), search="sparse", random_state=0)
     return explainer.fit(frame).relations_
 
 
@@ -127,7 +126,7 @@ def test_relations_with_broken_rows_are_listed_but_not_enforced():
 
 
 def test_relations_with_a_relative_error_are_enforced_within_a_tolerance():
-    table = fitted("fast", error=0.01).relations_
+    table = fitted("sparse", error=0.01).relations_
 
     enforced = table[table["enforced"]]
     assert described(enforced) >= FOUND
@@ -233,7 +232,7 @@ def test_an_enforced_formula_holds_in_every_training_row(kinds, n_rows, seed):
 
 
 # What is kept.
-@pytest.mark.parametrize("name", ["sparse", "exact", *slow("balanced", "near", "fast")])
+@pytest.mark.parametrize("name", ["sparse", "exact", *slow("balanced", "near")])
 def test_no_answer_breaks_an_enforced_relation(name):
     search = ExactSearch(max_rows=30, max_nodes=300) if name == "exact" else name
 
@@ -263,13 +262,13 @@ def test_answers_keep_what_few_training_rows_break():
 
 
 def test_the_papers_search_looks_for_no_relations():
-    for search in ("paper", Search.preset("sparse", consequences="none")):
+    for search in ("paper", Search("sparse", consequences="none")):
         with pytest.raises(AttributeError, match="other than the paper's"):
             _ = fitted(search).relations_
 
 
 def test_a_relation_that_is_ignored_may_be_broken_and_the_others_are_kept():
-    explainer = MCCE(score, (0.5, 1.0), search="fast", n_samples=100, random_state=0)
+    explainer = MCCE(score, (0.5, 1.0), search="sparse", n_samples=100, random_state=0)
     explainer.fit(customers())
 
     free = explainer.set_params(ignore_relations=["total = months * price"]).explain(people(20))
@@ -282,7 +281,7 @@ def test_a_relation_that_is_ignored_may_be_broken_and_the_others_are_kept():
 
 
 def test_ignoring_all_relations_learns_none():
-    explainer = MCCE(score, (0.5, 1.0), search="fast", ignore_relations=True, random_state=0)
+    explainer = MCCE(score, (0.5, 1.0), search="sparse", ignore_relations=True, random_state=0)
     explainer.fit(customers())
 
     with pytest.raises(NotFittedError, match="Fit again"):
@@ -292,8 +291,8 @@ def test_ignoring_all_relations_learns_none():
 def test_ignoring_something_else_is_an_error():
     for wrong in ("total = months * price", 1, None, [3], {"a"}):
         with pytest.raises(ParameterError, match="ignore_relations must be True, False or a list"):
-            MCCE(score, (0.5, 1), search="fast", ignore_relations=wrong).fit(customers())
-    for search in ("fast", "exact"):
+            MCCE(score, (0.5, 1), search="sparse", ignore_relations=wrong).fit(customers())
+    for search in ("sparse", "exact"):
         given = {"search": search, "ignore_relations": ["total = 2 * months"]}
         with pytest.raises(ParameterError, match=r"did not find: .*total = 2"):
             MCCE(score, (0.5, 1.0), **given).fit(customers().head(200))
@@ -309,7 +308,9 @@ def test_somebody_whose_own_row_breaks_a_relation_gets_an_answer():
 
 
 def test_a_reason_names_the_relation_in_the_way():
-    stuck = MCCE(lambda rows: rows["total"], (4000, 9000), mutable=["total", "age"], search="fast")
+    stuck = MCCE(
+        lambda rows: rows["total"], (4000, 9000), mutable=["total", "age"], search="sparse"
+    )
     low = customers()[customers()["total"] < 3000].head(3)
 
     result = stuck.set_params(n_samples=200, random_state=0).fit(customers()).explain(low)

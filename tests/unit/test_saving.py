@@ -85,21 +85,24 @@ RULES = [
 ]
 SETTINGS = {
     "paper": {
-        "search": Search.preset("paper", copies="never"),
+        "search": Search("paper", copies="never"),
         "distance": Gower(missing="ignore"),
     },
     "rules": {"constraints": RULES},
     "balanced": {"search": "balanced", "constraints": RULES[:4], "distance": "hvdm"},
     "near": {
-        "search": Search.preset("near", n_targets=3, max_evaluations=300),
+        "search": Search("near", max_evaluations=300),
         "generator": TreeChain(min_samples_leaf=3, visit_order="correlation"),
         "distance": HVDM(variant="N3", alpha=np.float64(0.5)),
         "n_counterfactuals": 2,
         "diversity": 0.5,
     },
-    "fast": {"search": "fast", "distance": "l1"},
     "exact": {"search": ExactSearch(max_rows=30, max_nodes=2000)},
-    "both": {"search": "plausible", "generator": TreeChain(decisions=(False, True))},
+    "both": {
+        "search": "plausible",
+        "generator": TreeChain(decisions=(False, True)),
+        "distance": "l1",
+    },
     "forest": {"search": "sparse", "generator": ForestChain(n_trees=3), "distance": "heom"},
     "ctree": {"generator": "ctree", "distance": "ivdm"},
 }
@@ -230,7 +233,7 @@ def test_training_rows_are_in_the_file_only_if_they_must_be(bank, explainer, pat
         return zipfile.ZipFile(path).namelist()
 
     assert "training_rows/codes.npy" not in members()
-    explainer.set_params(search=Search.preset("paper", copies="never")).fit(bank)
+    explainer.set_params(search=Search("paper", copies="never")).fit(bank)
     assert "training_rows/codes.npy" in members()
     explainer.set_params(search="paper")
     assert "training_rows/codes.npy" not in members()

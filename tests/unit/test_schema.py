@@ -33,7 +33,15 @@ def training(cells=(1, 2, 3), dtype=None) -> pd.DataFrame:
 
 def explainer(predictor=score, **settings) -> MCCE:
     chain = TreeChain(min_samples_leaf=1)
-    return MCCE(predictor, (0.5, 1.0), generator=chain, n_samples=30, random_state=0, **settings)
+    return MCCE(
+        predictor,
+        (0.5, 1.0),
+        generator=chain,
+        search="paper",
+        n_samples=30,
+        random_state=0,
+        **settings,
+    )
 
 
 def learn(values, dtype=None, kind=None) -> Schema:

@@ -58,6 +58,7 @@ def time_steps(
         predictor,
         desired,
         immutable=list(immutable) or None,
+        search="paper",
         n_samples=n_samples,
         n_jobs=1,
         random_state=seed,
@@ -190,6 +191,7 @@ class Case:
             self.desired,
             immutable=self.immutable,
             generator=TreeChain(decisions=decisions),
+            search="paper",
             n_samples=self.n_samples,
             n_jobs=n_jobs,
             random_state=0,
@@ -259,7 +261,7 @@ def _merge_rare_levels(features: pd.DataFrame, n_levels: int) -> pd.DataFrame:
 def run_mcce(
     case: Case, seed: int, *, condition_on_decision: bool = True, **settings: Any
 ) -> MethodResult:
-    """Fit MCCE and explain the factuals of a case in one thread."""
+    """Fit MCCE and explain the factuals of a case in one thread, by default as in the paper."""
     chain = TreeChain(
         visit_order=authors_visit_order(case), condition_on_decision=condition_on_decision
     )
@@ -269,7 +271,7 @@ def run_mcce(
         immutable=case.immutable,
         generator=chain,
         random_state=seed,
-        **settings,
+        **{"search": "paper"} | settings,
     )
     # BLAS threads spin while they wait, which would count as CPU time.
     with threadpool_limits(1):

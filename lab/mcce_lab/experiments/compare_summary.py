@@ -198,7 +198,7 @@ TITLES = {
     "density": "minus log density, compressed",
 }
 # One marker for each of our searches; rivals of a family share a marker and differ in colour.
-SEARCH_MARKERS = dict(zip(SEARCHES, "*vosP^", strict=True))
+SEARCH_MARKERS = dict(zip(SEARCHES, "*osP^", strict=True))
 MARKERS = {"real rows": "p", "NICE": "s", "sampling": "^", "gradients": "D", "packages": "X"}
 TICKS = [1, 2, 3, 5, 10, 20]
 # Means over fewer people say little of a method.

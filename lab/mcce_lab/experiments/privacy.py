@@ -8,7 +8,7 @@ training row has.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -33,7 +33,7 @@ from .report import (
     panels,
 )
 
-VARIANTS: dict[str, str] = {"as drawn": "allow", "without copies": "never"}
+VARIANTS: dict[str, Literal["allow", "never"]] = {"as drawn": "allow", "without copies": "never"}
 COLUMNS = [
     *("dataset", "source", "variant", "n_ce", "copies", "copies_%", "value_copies_%"),
     *("l0", "l0_sd", "l1", "l1_sd", "coverage", "seconds", "l0_seeds", "l1_seeds"),
@@ -68,7 +68,7 @@ def _measure(
     case: Case, variant: str, options: Options, progress: ProgressLine
 ) -> dict[str, float]:
     """Measures of the paper's search with or without copies, averaged over seeds."""
-    search = Search.preset("paper", copies=VARIANTS[variant])
+    search = Search("paper", copies=VARIANTS[variant])
     runs = []
     for seed in range(options.seeds):
         progress.step(f"{case.name}: {variant}, seed {seed}")

@@ -83,7 +83,7 @@ def run(
                 name, options, form=variant.form, kind=variant.kind, n_levels=variant.n_levels
             )
             people.append(describe_case(case, options, variant=variant.name))
-            search = Search.preset("paper", copies=variant.copies)
+            search = Search("paper", copies=variant.copies)
             runs = []
             for seed in range(options.seeds):
                 progress.step(f"{name}: {variant.name}, seed {seed}")

@@ -108,6 +108,7 @@ def _measure(case: Case, halves: Halves, order: Order, seed: int) -> dict[str, f
         case.desired,
         immutable=halves.immutable,
         generator=TreeChain(visit_order=order),
+        search="paper",
         n_jobs=-1,
         random_state=seed,
     ).fit(halves.train)

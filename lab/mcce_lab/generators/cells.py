@@ -13,7 +13,7 @@ their own, and so is missing. A level, and a number with few values, is a mode w
 
 A cell is drawn by its probability, then one of its values, all alike. Of a group with limits, a
 cell counts by the share of its values that the group may have, and one of these is drawn. Where
-there is none, or the code drawn counts as the own one, or the guide says so, the own value is kept.
+there is none, or the code drawn counts as the own one, the own value is kept.
 
 Always true: the cells of a column ascend with its values, missing last; every cell holds a value;
 modes depend on the training rows and the seed alone.

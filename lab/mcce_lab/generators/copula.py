@@ -94,7 +94,7 @@ class GaussianCopula(BaseEstimator):
     """
 
     array_names = ("margins", "correlations")
-    capabilities = Capabilities(limits=True, guidance=True, density=True, saving=True)
+    capabilities = Capabilities(limits=True, density=True, saving=True)
 
     def __init__(self, *, condition_on_decision: bool = True, n_sweeps: int = 10) -> None:
         self.condition_on_decision = condition_on_decision
@@ -157,7 +157,7 @@ class GaussianCopula(BaseEstimator):
         return self._keep(schema, *unpack_margins(arrays, schema))
 
     def sample(self, request: DrawRequest) -> Draws:
-        """Draws for each group, within its limits, that keep own values where they can.
+        """Draws for each group, within its limits.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class GaussianCopula(BaseEstimator):
     def _draw(self, request: DrawRequest) -> Codes:
         """Codes of some rows, shape (n_mutable, n_rows)."""
         inputs = request.inputs
-        # The words of earlier positions are those of guidance and of other generators.
+        # The words of earlier positions are those of other generators.
         latents = LatentRows(self._gaussian, request.row_keys, 3 * len(inputs))
         given, drawn = self._ordered()
         intervals = [m.bounds(inputs[m.position][request.group]) for m in given]

@@ -88,7 +88,7 @@ class CTGAN(DrawsCells, BaseEstimator):
     """
 
     array_names = ("modes", "cells", "network")
-    capabilities = Capabilities(limits=True, guidance=True, saving=True, own_values=True)
+    capabilities = Capabilities(limits=True, saving=True, own_values=True)
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class CTGAN(DrawsCells, BaseEstimator):
         """Codes of some rows, shape (n_mutable, n_rows)."""
         layout = self.network_.layout
         context = self._context(layout, self.schema_, request.inputs)[request.group]
-        # The words of earlier positions are those of the features and of guidance.
+        # The words of earlier positions are those of the features.
         noise = normal_noise(request.row_keys, 3 * (len(request.given) + 1), self.n_noise)
         outputs = self.network_.outputs(noise, context)
         codes = np.empty((self.schema_.mutable.size, request.group.size), dtype=np.int32)

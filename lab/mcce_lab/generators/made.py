@@ -84,7 +84,6 @@ class MADE(DrawsCells, BaseEstimator):
     array_names = ("visit_order", "cells", "network")
     capabilities = Capabilities(
         limits=True,
-        guidance=True,
         density=True,
         visit_order=True,
         saving=True,

@@ -45,7 +45,7 @@ class DrawsCells(ABC):
         return [self.cells_[position].table for position in self.schema_.mutable]
 
     def sample(self, request: DrawRequest) -> Draws:
-        """Draws for each group, within its limits, that keep own values where they can.
+        """Draws for each group, within its limits.
 
         Parameters
         ----------

@@ -222,15 +222,16 @@ class Requirements:
     ) -> Requirements:
         """What the search of an explainer requires."""
         given = settings.search
-        search = given.sampling
+        search = given.fallback
         relations = kept_relations(fitted, given, settings.ignore_relations, constraints)
         # Constraints on whole rows are checked with all others, by the values of rows.
         none = Constraints.bind(None, fitted.schema)
         filters: list[RowFilter | IsPlausible]
         filters = [*row_filters(fitted, given, none, relations, {})]
         # Without a model there is no accepted row, and so no answer.
-        if search.min_plausibility > 0 and fitted.plausibility is not None:
-            filters.append(IsPlausible(fitted.plausibility, search.min_plausibility))
+        least = search.min_plausibility or 0.0
+        if least > 0 and fitted.plausibility is not None:
+            filters.append(IsPlausible(fitted.plausibility, least))
         return cls(
             fitted.decision.with_margin(search.margin),
             constraints,

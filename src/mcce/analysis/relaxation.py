@@ -19,10 +19,9 @@ from sklearn.base import clone
 from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
-from ..postprocess.validation import RowScores
 from ..runtime.progress import ProgressBar
+from ..search.lifting import lift_each
 from ..search.plan import ExplainSettings, SearchRequest, find_answers
-from ..search.remedies import lift_each
 from ..search.stage import SearchOutcome
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
@@ -67,8 +66,7 @@ def relaxations(
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
     declined = np.flatnonzero(~scored.valid)
-    # No time limit: a stopped search would blame things that are not in the way. Most of these
-    # searches find nothing, so they draw all at once.
+    # No time limit: a stopped search would blame things that are not in the way.
     request = SearchRequest(
         fitted,
         settings,
@@ -78,19 +76,12 @@ def relaxations(
         callback=lambda progress: None,
         answers_only=True,
         scored=scored,
-        row_scores=RowScores(fitted.schema.mutable.size, settings.memory),
     )
     positions = np.array(sorted(find_answers(request).reasons), np.int64)
     request = replace(request, positions=positions)
-
-    tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = []
-    for relaxation in lift_each(settings.search, constraints):
-        relaxed = replace(settings, search=relaxation.search)
-        lifted = replace(request, settings=relaxed, constraints=relaxation.constraints)
-        if relaxed.search.margin != settings.search.margin:
-            # With another margin, other rows are valid.
-            lifted = replace(lifted, row_scores=None)
-        tried.append((relaxation.name, relaxation.kind, partial(find_answers, lifted)))
+    tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = [
+        (one.name, one.kind, partial(one.answers, positions)) for one in lift_each(request)
+    ]
     tried.sort(key=lambda one: one[1] == "bound")
     if refit is not None:
         names = fitted.schema.names
@@ -106,7 +97,7 @@ def _free(request: SearchRequest, X: Any, refit: Refit, position: int) -> Search
     freer = refit(position)
     bound = Constraints.bind(request.constraints.listed, freer.schema)
     rows = freer.schema.encode(X)
-    freed = replace(request, fitted=freer, constraints=bound, factuals=rows, row_scores=None)
+    freed = replace(request, fitted=freer, constraints=bound, factuals=rows)
     outcome = find_answers(freed)
     place = int(np.searchsorted(freer.schema.mutable, position))
     changes_it = outcome.answers.rows.codes[place] != OWN

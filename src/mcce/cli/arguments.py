@@ -206,8 +206,9 @@ class FitArguments:
         "Columns that may change; all others stay fixed.", metavar="NAMES"
     )
     rules: str | None = option("What people can do, as TOML.", metavar="FILE")
-    search: str = option(
-        "paper, balanced, sparse, plausible, near, fast or exact.", default="paper"
+    search: str | None = option(
+        "balanced, sparse, near, nearest, plausible, paper or exact; by default balanced, and "
+        "paper with --generator private."
     )
     distance: str = option(
         "gower, l1 or hvdm, or one of another package: ranks after sparsity.", default="gower"
@@ -222,8 +223,10 @@ class FitArguments:
     )
     epsilon: float | None = option("Privacy budget of --generator private, e.g. 1.", metavar="E")
     n_samples: int | None = option("Draws per person.", metavar="N")
-    n_counterfactuals: int = option("Answers per person, at most.", default=1, metavar="N")
-    diversity: float | None = option("From 0 to 1: how much answers shall differ.")
+    n_counterfactuals: int = option("Answers per person, at most.", default=3, metavar="N")
+    diversity: float | None = option(
+        "From 0 to 1: how much answers shall differ; by default 0.5. Not for the exact search."
+    )
     score_class: str | None = option("The class whose probability counts.", metavar="LABEL")
     drop: list[str] | None = option("Columns to leave out, e.g. the outcome.", metavar="NAMES")
     categorical: list[str] | None = option("Numbers that are only codes.", metavar="NAMES")

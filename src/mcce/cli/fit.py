@@ -29,6 +29,8 @@ from .predictors import load_predictor
 from .terminal import can_draw, notify, printable, show_json
 
 NUMBER = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan)"
+# How much a person's answers differ, unless told otherwise.
+DIVERSITY = 0.5
 INTERVAL = re.compile(rf"(?P<low>{NUMBER})?:(?P<high>{NUMBER})?")
 
 
@@ -56,7 +58,7 @@ def run(arguments: FitArguments) -> None:
         ignore_relations=arguments.generator == "private",
         n_samples=arguments.n_samples,
         n_counterfactuals=arguments.n_counterfactuals,
-        diversity=arguments.diversity,
+        diversity=_diversity(arguments),
         random_state=arguments.seed,
         n_jobs=arguments.run.jobs,
         verbose=can_draw() and not arguments.run.quiet,
@@ -66,6 +68,13 @@ def run(arguments: FitArguments) -> None:
         # The predictor scores the probes that are saved.
         explainer.save(arguments.output, key=key)
     _summarize(arguments, explainer, len(rows), sample, time.monotonic() - began)
+
+
+def _diversity(arguments: FitArguments) -> float | None:
+    """How much answers shall differ; those of the exact search are simply the best."""
+    if arguments.diversity is None and arguments.search != "exact":
+        return DIVERSITY
+    return arguments.diversity
 
 
 def _read(arguments: FitArguments, paths: Sequence[str]) -> pd.DataFrame:

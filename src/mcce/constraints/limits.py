@@ -2,8 +2,8 @@
 
 Takes the factuals; gives which of them may share candidates and, for one of each group, the codes
 that its draws must be among. Factuals share candidates if their cells of immutable and of limited
-features are equal, and the same features are frozen. Where draws are guided by the factual's
-own values, all cells must be equal.
+features are equal, and the same features are frozen. Where own values may stay that training never
+held, all cells must be equal.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FactualLimits:
 
     @cached_property
     def stays(self) -> Codes:
-        """What the model must be able to draw for an own value to stay; see :class:`Guide`.
+        """What the model must be able to draw for an own value to stay; see :class:`Person`.
 
         For a number that training never held, that is the nearest training value; for such a
         level, or a missing value where training had none, nothing in particular.

@@ -5,7 +5,7 @@ what NumPy does well enough. Other packages import from here only. Arrays in, ar
 no strings, no other part of mcce.
 """
 
-from ._random import DRAWS_VERSION, absorb, bernoulli, draw_keys, person_keys, pick, uniforms
+from ._random import DRAWS_VERSION, absorb, draw_keys, person_keys, pick, uniforms
 from .cancellation import (
     Cancellation,
     CancelledError,
@@ -61,7 +61,6 @@ from .structs import (
     Enumerated,
     FloatArray,
     Growth,
-    Guide,
     IntArray,
     Listing,
     Numbers,
@@ -107,7 +106,6 @@ __all__ = [
     "FloatArray",
     "Forest",
     "Growth",
-    "Guide",
     "Holdings",
     "IntArray",
     "Listing",
@@ -125,7 +123,6 @@ __all__ = [
     "WordArray",
     "absorb",
     "apply_limits",
-    "bernoulli",
     "boost",
     "build_neighbours",
     "cancellable",

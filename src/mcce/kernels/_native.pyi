@@ -29,9 +29,6 @@ class Limits:
         /,
     ) -> None: ...
 
-class Guide:
-    def __init__(self, own: NDArray[np.int32], stays: NDArray[np.int32], often: int, /) -> None: ...
-
 class Forest:
     def __init__(
         self,
@@ -54,7 +51,6 @@ class Forest:
         keys: NDArray[np.uint64],
         draws: NDArray[np.int64],
         limits: Limits | None,
-        guide: Guide | None,
         least: NDArray[np.int64] | None,
         pooled: bool,
         watch: Watch,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .structs import BoolArray, Codes, FloatArray, IntArray, WordArray
+from .structs import Codes, FloatArray, IntArray, WordArray
 
 DRAWS_VERSION = 1
 
@@ -118,11 +118,6 @@ def pick(row_keys: WordArray, position: int, counts: IntArray) -> IntArray:
     """
     high = absorb(row_keys, position) >> np.uint64(32)
     return ((high * counts.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
-
-
-def bernoulli(row_keys: WordArray, position: int, often: int) -> BoolArray:
-    """For each row, True with probability ``often`` / 2**32."""
-    return absorb(row_keys, position) >> np.uint64(32) < np.uint64(often)
 
 
 def uniforms(row_keys: WordArray, position: int) -> FloatArray:

@@ -33,7 +33,6 @@ from .structs import (
     Enumerated,
     FloatArray,
     Growth,
-    Guide,
     IntArray,
     Listing,
     Numbers,
@@ -190,17 +189,12 @@ def sample(
     keys: WordArray,
     draws: IntArray,
     limits: DrawLimits | None = None,
-    guide: Guide | None = None,
     least: IntArray | None = None,
 ) -> Codes:
     """Codes drawn for each response, in column order, shape (n_responses, n_groups, n_draws)."""
-    bound_guide = None
-    if guide is not None:
-        own, stays = map(np.ascontiguousarray, (guide.own, guide.stays))
-        bound_guide = _native.Guide(own, stays, guide.often)
     bound_limits, pooled = _bind_limits(limits), forest.pooled
     return forest.bound.sample(
-        np.ascontiguousarray(given), keys, draws, bound_limits, bound_guide, least, pooled, watch()
+        np.ascontiguousarray(given), keys, draws, bound_limits, least, pooled, watch()
     )
 
 

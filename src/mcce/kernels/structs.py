@@ -148,34 +148,17 @@ class DrawLimits:
     near: Codes
 
 
-@dataclass(frozen=True, slots=True)
-class Guide:
-    """Own values that draws prefer to keep.
-
-    Parameters
-    ----------
-    own : (n_features, n_groups)
-        Codes of the groups' own values.
-    stays : (n_features, n_groups)
-        The code that a leaf must hold for the own value to stay; -1 if it never stays, -2 if it
-        stays in any leaf.
-    often
-        How often an own value that may stay is kept, in 2**32 draws.
-    """
-
-    own: Codes
-    stays: Codes
-    often: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:
     """The person for whom ``enumerate_rows`` lists rows.
 
     Parameters
     ----------
-    given, own, stays : (n_features,)
-        As ``given`` of a request, and ``own`` and ``stays`` of its guide.
+    given, own : (n_features,)
+        Tree codes, as ``given`` of a request, and the codes of the person's own values.
+    stays : (n_features,)
+        The code that a leaf must hold for the own value to stay; -1 if it never stays, -2 if it
+        stays in any leaf.
     limits
         The values that the person may have; None for all.
     costs

@@ -46,7 +46,7 @@ class LeafChain:
 
     array_names: ClassVar[tuple[str, ...]] = ("visit_order", "trees")
     capabilities = Capabilities(
-        limits=True, guidance=True, back_off=True, density=True, visit_order=True, saving=True
+        limits=True, back_off=True, density=True, visit_order=True, saving=True
     )
     visit_order: str | Sequence[Hashable]
     condition_on_decision: bool
@@ -138,7 +138,6 @@ class LeafChain:
                 request.keys,
                 request.draws,
                 request.limits,
-                request.guide,
                 request.least,
             )
         )

@@ -33,7 +33,7 @@ GENERATORS = Registry(
     elsewhere=dict.fromkeys(("copula", "made", "ctgan"), "mcce-lab"),
 )
 # What comes with each capability: a field of the request, or members of the generator.
-FIELDS = {"limits": "limits", "guidance": "guide", "back_off": "least"}
+FIELDS = {"limits": "limits", "back_off": "least"}
 MEMBERS: dict[str, tuple[str, ...]] = {
     "enumeration": ("enumerate_rows",),
     "density": ("log_likelihood",),

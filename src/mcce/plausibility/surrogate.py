@@ -37,10 +37,6 @@ LARGE_TREES = BoostedTrees(n_trees=100, max_leaves=32)
 MIN_PROBABILITY = 2.0**-14
 # Scores are taken for no larger than this.
 MAX_SCORE = 2.0**1000
-# A surrogate that explains a smaller share of the variance is not followed.
-MIN_R2 = 0.25
-# One measured on fewer rows is not followed either.
-MIN_HELD_OUT = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +56,9 @@ class Surrogate:
     def fit(cls, rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
         """Learn from training rows and the predictor's scores of them."""
         link, threshold = _link(scored, decision)
+        if link == "label" and isinstance(decision.desired, Interval):
+            # Nothing can be learned from infinite scores.
+            return None
         response = _response(scored, link)
         table = BinnedColumns.of(rows)
         order = _order(table.rank, response)
@@ -82,19 +81,10 @@ class Surrogate:
         return cls((), "label", math.nan, 0.0, 0.0, 0.5, 0, 0)
 
     def __repr__(self) -> str:
-        verdict = "used by searches"
-        if not self.is_good:
-            few = self.n_held_out < MIN_HELD_OUT
-            verdict = f"not used: {'these are too few' if few else f'r2 is below {MIN_R2}'}"
         return (
             f"<Surrogate: r2 {self.r2:.2f} and rank agreement {self.rank_agreement:.2f} on "
-            f"{self.n_held_out} of {self.n_rows} training rows, {verdict}>"
+            f"{self.n_held_out} of {self.n_rows} training rows>"
         )
-
-    @property
-    def is_good(self) -> bool:
-        """Whether it imitates the predictor well enough for searches to use it."""
-        return self.r2 >= MIN_R2 and self.n_held_out >= MIN_HELD_OUT
 
     def inputs(self, most: int) -> IntArray:
         """Positions of the features that its trees split most often, at most ``most``."""

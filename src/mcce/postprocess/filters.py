@@ -246,29 +246,3 @@ class IsPlausible:
             found = self.model.assess(rows.tree_codes[:, new], rows.all_numbers[:, new])
             own[new] = found.nonconformity
         return own[owner]
-
-
-@dataclass(frozen=True, eq=False)
-class ExcludeUnstable:
-    """Excludes candidates that failed the final call of the predictor."""
-
-    person: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    draw: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    name: str = "unstable score"
-
-    def __call__(self, candidates: Candidates) -> BoolArray:
-        """Candidates that have not failed for this person."""
-        keep = np.ones(candidates.shape, dtype=bool)
-        order = np.argsort(candidates.people)
-        here = np.isin(self.person, candidates.people) & np.isin(self.draw, candidates.draws)
-        known = np.flatnonzero(here)
-        person = order[np.searchsorted(candidates.people, self.person[known], sorter=order)]
-        keep[person, np.searchsorted(candidates.draws, self.draw[known])] = False
-        return keep
-
-    def has_failed(self, person: IntArray, draw: IntArray) -> BoolArray:
-        """Which draws have failed for people, pair by pair."""
-        failed = np.zeros(person.size, dtype=bool)
-        for whom, which in zip(self.person, self.draw, strict=True):
-            failed |= (person == whom) & (draw == which)
-        return failed

@@ -41,7 +41,7 @@ from .private_domains import Domain, bin_rows, bins_of_codes
 from .private_noise import RandomWords, add_noise
 
 # Values of a whole tree, at least and at most. A leaf has at least one for each code, up to a
-# number, so that guided draws find a person's own value in it.
+# number, so that the exact search finds a person's own value in it.
 MIN_TREE_VALUES, MAX_TREE_VALUES, MIN_LEAF_VALUES, MAX_LEAF_VALUES = 2**13, 2**18, 64, 1024
 
 

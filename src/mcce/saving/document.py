@@ -69,7 +69,7 @@ def save(
     parameters = {name: value for name, value in parameters.items() if name != "predictor"}
     document: dict[str, Any] = {"parameters": _pack_parameters(parameters, fitted.schema)}
     document["schema"] = _pack_schema(fitted.schema)
-    check_inputs(fitted, find_search(parameters["search"]))
+    check_inputs(fitted, find_search(parameters["search"], parameters["generator"]))
     document["model"] = {"n_desired": fitted.n_desired} | pack_fitted(fitted.generator)
     document["distance"] = pack_distance(fitted.distance)
     document["draws"] = {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
@@ -194,7 +194,7 @@ def _unpack_feature(plain: Any) -> Feature:
 def _unpack_model(document: dict[str, Any], parameters: Parameters, schema: Schema) -> Fields:
     """The parts of what ``fit`` learned that every file has."""
     blank = find_generator(parameters["generator"])
-    beyond_paper = find_search(parameters["search"]).needs.beyond_paper
+    beyond_paper = find_search(parameters["search"], parameters["generator"]).needs.beyond_paper
     blank = limit_inputs(blank, parameters["generator"], schema, beyond_paper)
     model = dict(document["model"])
     n_desired = check_integer(model.pop("n_desired"), "the number of desired rows", 2**53)
@@ -233,7 +233,7 @@ class _Contents:
 
     @classmethod
     def of(cls, parameters: Parameters, n_desired: int, generator: Generator) -> _Contents:
-        needs = find_search(parameters["search"]).needs
+        needs = find_search(parameters["search"], parameters["generator"]).needs
         relations = needs.relations and parameters["ignore_relations"] is not True
         return cls(needs, relations, n_desired > 0, is_private(generator))
 

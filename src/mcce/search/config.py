@@ -1,86 +1,80 @@
 """Which search to run: the paper's, the named searches beyond it, and your own.
 
-What a search needs from the explainer is checked here too, before anything is drawn.
-
-``PRESETS`` defines each search by name: "paper", "sparse", "balanced", "plausible", "near", "fast"
-and "exact".
+What a search needs from the explainer is checked here too, before anything is drawn. ``PRESETS``
+holds each search by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 from ..constraints.collection import Constraints
 from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted, Needs
-from ..generate import GUIDANCE_NEEDED
-from ..model.registry import is_private, require
+from ..model.registry import find_generator, is_private, require
 from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
 from ..protocols import Distance, Generator
 
 if TYPE_CHECKING:
     from ..relations.relation import Relation
 
-SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "fast", "exact"]
-Preference = Literal["sparsity", "knn_distance", "distance", "balanced"]
+SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "nearest", "exact"]
 RankKey = Literal["sparsity", "n_actions", "distance"]
 Copies = Literal["last", "never", "allow"]
 ConsequenceMode = Literal["recompute", "redraw", "none"]
 # The paper's ranking: fewest changes first, then the smallest distance.
 RANK_BY: tuple[RankKey, ...] = ("sparsity", "distance")
 BY_ACTIONS: tuple[RankKey, ...] = ("n_actions", "distance")
-# How often guided draws keep a person's own value.
-KEEP_PROBABILITY = 0.8
 ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
+# Draws per person: the K of the paper, and of all other searches.
+N_SAMPLES_OF_PAPER, N_SAMPLES = 1000, 100
+# The most draws of people without an answer.
+MAX_SAMPLES = 10_000
+
+
+class Defaults(NamedTuple):
+    """What a named search requires of answers, unless told otherwise."""
+
+    min_plausibility: float = 0.0
+    extra_changes: int = 0
+
+
+DEFAULTS: dict[str, Defaults] = {
+    "paper": Defaults(),
+    "sparse": Defaults(min_plausibility=0.01),
+    "balanced": Defaults(min_plausibility=0.05, extra_changes=1),
+    "plausible": Defaults(min_plausibility=0.25, extra_changes=1),
+    "near": Defaults(min_plausibility=0.01),
+    "nearest": Defaults(min_plausibility=0.01, extra_changes=1000),
+}
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search for counterfactuals by sampling, and what it looks for.
-
-    Without targets, the best draws are the answers: that is the paper's search. With targets, the
-    search walks from the person towards several valid draws, changing one feature at a time, undoes
-    what is not needed, and selects among the rows it visited. A surrogate that imitates the
-    predictor (``surrogate_``) guides it: the predictor scores the rows that would be returned, and
-    some that may be better. :meth:`preset` gives the named searches; pass changes to adapt one.
+    """A search for counterfactuals, by name, with the limits of its answers.
 
     Parameters
     ----------
-    n_targets
-        Draws to walk towards, per person; 0 returns the draws themselves. Twice as many take
-        longer and give slightly fewer changes.
+    name
+        ``"balanced"``: few and small changes that look real. ``"sparse"``: the fewest changes.
+        ``"near"``: the fewest, then the smallest changes. ``"nearest"``: the smallest distance,
+        however many changes. ``"plausible"``: rows close to real accepted ones, for about one extra
+        change. ``"paper"``: the best draws, as published.
     min_plausibility
         The smallest plausibility of an answer: the share of real accepted people who look at least
         as unusual. It may be less where the answer is no more unusual than the person already is. A
-        larger share gives more realistic answers with more changes; 0 requires nothing.
-    allow_implausible
-        Whether people for whom no row is plausible enough get the best of the others. The measure
-        ``plausible`` marks them. Needs ``min_plausibility`` above 0.
+        larger share gives more realistic answers with more changes; 0 requires nothing. None is
+        0.05 for "balanced", 0.25 for "plausible", 0 for "paper" and 0.01 for the others.
     extra_changes
-        Changes above a person's minimum, allowed in exchange for a better answer by ``prefer``.
-    prefer
-        Which answer to select among those with few enough changes: the one with the fewest changes,
-        unless one more brings it much closer to real accepted rows (``"sparsity"``); the closest to
-        real accepted rows (``"knn_distance"``); the closest to the person (``"distance"``); or a
-        weighted sum of all three (``"balanced"``).
-    keep_probability
-        Probability that a draw keeps the person's own value where the model could have drawn it. 0
-        is the paper's. Higher values need fewer draws, but the draws differ less. Above 0, with
-        ``keep_unseen``, changes that are not needed are undone: an answer need not be a draw.
-    keep_unseen
-        Whether own values may stay that training never held. Without ``keep_probability``, a draw
-        of the training value nearest to such a number keeps the number. With it, draws keep the
-        number or change it to the nearest, and also keep levels and missing values. False is the
-        paper's: such values always change.
-    back_off
-        Whether a value is drawn from a larger node of the model's tree where the leaf holds none
-        that the person may have, and for people without an answer where it holds few. False is the
-        paper's: the own value is kept there.
-    n_samples, max_samples
-        Draws per person, and the most that people without an answer get; None gives them no more.
+        Changes above the fewest that would do for a person, allowed in exchange for a better
+        answer. None is 1 for "balanced" and "plausible", any number for "nearest", and 0 for the
+        others.
+    max_samples
+        The most draws of people without an answer. None draws no more for the paper's search, and
+        up to 10,000 for the others.
     max_sparsity, max_distance
         Upper bounds on the number of changes and on the distance of an answer.
     margin
@@ -88,24 +82,27 @@ class Search:
         whose score is inside already have the desired decision, whatever the margin.
     copies
         What to do with exact copies of training rows: return them only where there is nothing else
-        (``"last"``), never, or like any other row (``"allow"``).
+        (``"last"``), never, or like any other row (``"allow"``). None is ``"allow"`` for the
+        paper's search and ``"last"`` for the others, which look for copies of accepted rows alone.
     consequences
         What happens to a column that is computed from changed ones, by a formula that you declared
         (:func:`mcce.constraints.derived`) or a relation found at fit, or is determined by one.
-        ``"recompute"``: it follows, keeping the person's own deviation; it never changes by itself.
-        ``"redraw"``: it changes like any other, and rows that break the relation are excluded.
-        ``"none"``: relations found at fit are ignored, and declared ones only exclude rows.
+        ``"recompute"``: it follows, keeping the person's own deviation; it never changes by itself,
+        and counts as a change of the row. ``"redraw"``: it changes like any other, and rows that
+        break the relation are excluded. ``"none"``: relations found at fit are ignored, and
+        declared ones only exclude rows. None is ``"none"`` for the paper's search and
+        ``"recompute"`` for the others.
     rank_by
-        How draws are ranked, the decisive key first; only without targets. With targets,
-        ``("n_actions", "distance")`` counts actions where answers are compared by their number of
-        changes: recomputed columns cost nothing.
+        How the paper's search ranks draws, the decisive key first. In the others,
+        ``("n_actions", "distance")`` counts actions alone where answers are compared by their
+        number of changes: recomputed columns cost nothing.
     tolerance
-        Numeric differences up to this share of the training range do not count as changes. Only to
-        reproduce tables that were counted that way; 0 counts exactly.
+        In the paper's search, numeric differences up to this share of the training range do not
+        count as changes. Only to reproduce tables that were counted that way; 0 counts exactly.
     max_evaluations
         Rows that the predictor scores for a person at most, the person's own and the final call on
         what is returned not counted. When they are used up, the person gets the best answers so
-        far, or a reason. None sets no limit. Only with targets.
+        far, or a reason. None sets no limit. Not for the paper's search.
 
     See Also
     --------
@@ -113,46 +110,38 @@ class Search:
 
     Examples
     --------
-    >>> Search.preset("sparse", max_sparsity=2).prefer
-    'sparsity'
+    >>> Search("sparse", max_sparsity=2).min_plausibility
+    0.01
     """
 
-    n_targets: int = 12
-    min_plausibility: float = 0.05
-    allow_implausible: bool = False
-    extra_changes: int = 1
-    prefer: Preference = "balanced"
-    keep_probability: float = 0.0
-    keep_unseen: bool = False
-    back_off: bool = True
-    n_samples: int = 100
-    max_samples: int | None = 10_000
+    name: Literal["paper", "sparse", "balanced", "plausible", "near", "nearest"] = "balanced"
+    _: KW_ONLY
+    min_plausibility: float | None = None
+    extra_changes: int | None = None
+    max_samples: int | None = None
     max_sparsity: int | None = None
     max_distance: float | None = None
     margin: float = 0.0
-    copies: Copies = "last"
-    consequences: ConsequenceMode = "recompute"
+    copies: Copies | None = None
+    consequences: ConsequenceMode | None = None
     rank_by: Sequence[RankKey] = RANK_BY
     tolerance: float = 0.0
     max_evaluations: int | None = None
     is_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_targets, str):
-            name = shorten(self.n_targets)
-            raise ParameterError(
-                f"n_targets must be a whole number, got {name}. For a named search, pass "
-                f"search={name}, or Search.preset({name}) to adapt it."
-            )
-        check_whole("n_targets", self.n_targets, 0, 1000)
+        if str(self.name) == "exact":
+            raise ParameterError("'exact' is an ExactSearch. Pass ExactSearch(...) instead.")
+        check_choice("name", self.name, tuple(DEFAULTS))
+        defaults, of_paper = DEFAULTS[self.name], self.is_paper
+        self._resolve("min_plausibility", defaults.min_plausibility)
+        self._resolve("extra_changes", defaults.extra_changes)
+        self._resolve("copies", "allow" if of_paper else "last")
+        self._resolve("consequences", "none" if of_paper else "recompute")
         check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
-        check_flag("allow_implausible", self.allow_implausible)
         check_whole("extra_changes", self.extra_changes, 0, 1000)
-        check_choice("prefer", self.prefer, get_args(Preference))
-        check_below_one("keep_probability", self.keep_probability, "at least 0 and below 1")
-        check_flag("keep_unseen", self.keep_unseen)
-        check_flag("back_off", self.back_off)
-        check_samples(self.n_samples, self.max_samples)
+        if self.max_samples is not None:
+            check_count("max_samples", self.max_samples)
         check_bounds(self.max_sparsity, self.max_distance)
         check_margin_and_copies(self.margin, self.copies, get_args(Copies))
         check_choice("consequences", self.consequences, get_args(ConsequenceMode))
@@ -160,95 +149,85 @@ class Search:
         check_real("tolerance", self.tolerance, "a finite number >= 0")
         if self.max_evaluations is not None:
             check_count("max_evaluations", self.max_evaluations)
-        if self.allow_implausible and not self.min_plausibility:
-            raise ParameterError(
-                "allow_implausible=True allows nothing more where min_plausibility is 0, as in the "
-                "search 'paper'. Pass min_plausibility above 0, or leave allow_implausible out."
-            )
-        self._check_targets()
+        (self._check_paper if of_paper else self._check_others)()
 
-    def _check_targets(self) -> None:
-        if self.n_targets and tuple(self.rank_by) not in (RANK_BY, BY_ACTIONS):
+    def _resolve(self, name: str, default: Any) -> None:
+        if getattr(self, name) is None:
+            object.__setattr__(self, name, default)
+
+    def _check_paper(self) -> None:
+        if "n_actions" in self.rank_by:
             raise ParameterError(
-                f"rank_by={self.rank_by!r} ranks draws, but a search with targets selects among "
-                f"the rows it visits. Leave rank_by out, pass {BY_ACTIONS!r}, or pass n_targets=0."
+                f"rank_by={self.rank_by!r} counts actions, but the paper's search ranks draws by "
+                '"sparsity" and "distance". Pass these, or another search.'
             )
-        if not self.n_targets and "n_actions" in self.rank_by:
+        if self.extra_changes:
             raise ParameterError(
-                f"rank_by={self.rank_by!r} counts actions, but a search without targets ranks "
-                'draws by "sparsity" and "distance". Pass these, or n_targets above 0.'
+                "The paper's search ranks by the fewest changes: extra_changes must be 0, got "
+                f"{self.extra_changes!r}. Leave it out, or use another search, such as 'balanced'."
             )
-        if not self.n_targets and (self.extra_changes, self.prefer) != (0, "distance"):
+        if self.max_evaluations is not None:
             raise ParameterError(
-                "A search without targets has nothing to prefer beyond its ranking. Pass "
-                "extra_changes=0 and prefer='distance', or n_targets above 0; got "
-                f"extra_changes={self.extra_changes!r} and prefer={self.prefer!r}."
-            )
-        if not self.n_targets and self.max_evaluations is not None:
-            raise ParameterError(
-                "max_evaluations needs a search with targets, such as 'sparse' or 'balanced'. "
-                "Without targets the predictor scores draws: pass n_samples and max_samples to "
-                f"bound their number; got max_evaluations={self.max_evaluations!r}."
+                "max_evaluations is not for the paper's search, whose predictor scores draws: pass "
+                "n_samples and max_samples to bound their number, or use another search, such as "
+                f"'sparse' or 'balanced'; got max_evaluations={self.max_evaluations!r}."
             )
 
-    @classmethod
-    def preset(cls, name: SearchName, **changes: Any) -> Search:
-        """A named search, with some of its parameters changed.
+    def _check_others(self) -> None:
+        if tuple(self.rank_by) not in (RANK_BY, BY_ACTIONS):
+            raise ParameterError(
+                f"rank_by={self.rank_by!r} ranks the draws of the paper's search. Leave it out, "
+                f"pass {BY_ACTIONS!r}, or use Search('paper', ...)."
+            )
+        if self.tolerance:
+            raise ParameterError(
+                f"tolerance={self.tolerance!r} is for the paper's search, to reproduce tables that "
+                f"were counted that way; {self.name!r} counts exactly. Leave it out."
+            )
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether this is the paper's search, whose answers are draws."""
+        return self.name == "paper"
+
+    @property
+    def n_samples(self) -> int:
+        """Draws per person, unless the explainer says otherwise."""
+        return N_SAMPLES_OF_PAPER if self.is_paper else N_SAMPLES
+
+    def n_draws(self, n_samples: int | None) -> tuple[int, int]:
+        """Draws per person, and the most of people without an answer.
 
         Parameters
         ----------
-        name
-            ``"paper"``: the best draws, as published. ``"sparse"``: the fewest changes.
-            ``"balanced"``: few and small changes that look real. ``"plausible"``: rows close to
-            real accepted ones, for about one extra change. ``"near"``: the fewest, then the
-            smallest changes. ``"fast"``: the best of guided draws.
-        **changes
-            Parameters of :class:`Search` to change.
+        n_samples
+            What the explainer says; None is what this search says.
 
         Returns
         -------
-        Search
-            The search.
-
-        Raises
-        ------
-        ParameterError
-            If there is no such search, or a parameter cannot have its value.
-
-        Examples
-        --------
-        >>> Search.preset("paper", max_sparsity=3).n_samples
-        1000
+        tuple of int
+            Both numbers.
         """
-        search = find_search(name)
-        if not isinstance(search, Search):
-            raise ParameterError("'exact' is an ExactSearch. Pass ExactSearch(...) instead.")
-        known = list(cls.__dataclass_fields__)
-        unknown = [given for given in changes if given not in known]
-        if unknown:
-            raise ParameterError(
-                f"Search has no parameter {unknown[0]!r}. Its parameters are {known!r}."
-            )
-        return replace(search, **changes)
+        first = n_samples or self.n_samples
+        most = self.max_samples or (first if self.is_paper else MAX_SAMPLES)
+        return first, max(first, most)
 
     @property
-    def sampling(self) -> Search:
-        """The search itself."""
+    def fallback(self) -> Search:
+        """The search itself; see :attr:`ExactSearch.fallback`."""
         return self
 
     @property
     def needs(self) -> Needs:
         """What this search needs from the explainer."""
-        requires_plausibility = self.n_targets > 0 or self.min_plausibility > 0
         relations = self.consequences != "none"
         return Needs(
-            beyond_paper=requires_plausibility or relations,
-            requires_plausibility=requires_plausibility,
-            surrogate=self.n_targets > 0,
+            beyond_paper=not self.is_paper or bool(self.min_plausibility) or relations,
+            requires_plausibility=not self.is_paper or bool(self.min_plausibility),
+            surrogate=not self.is_paper,
             relations=relations,
-            # With targets, the accepted rows are there, and only they can be copied.
-            training_rows=self.copies == "never" or (self.copies == "last" and not self.n_targets),
-            guidance=self.keep_probability > 0,
+            # The other searches have the accepted rows, and look for copies of these.
+            training_rows=self.copies == "never" or (self.copies == "last" and self.is_paper),
         )
 
 
@@ -259,8 +238,9 @@ class ExactSearch:
     Rows are visited in the order of the ranking, by number of changes and then Gower distance. So
     the first valid and allowed row is the best: no number of draws can improve on it. Further
     answers are the next ones that would lose the decision with some of their changes undone. People
-    who exceed the budget get answers from guided draws, or keep those found so far; either way
-    ``proven`` is False. Such answers need not be rows that the model could draw.
+    who exceed the budget get answers from the search "near" without required plausibility, or keep
+    those found so far; either way ``proven`` is False. Such answers need not be rows that the model
+    could draw.
 
     Parameters
     ----------
@@ -268,8 +248,6 @@ class ExactSearch:
         Rows visited per person; the predictor scores those that are allowed.
     max_nodes
         Leaves of the model visited to list a person's rows, a million in about 0.1 s.
-    n_samples, max_samples
-        Draws for a person beyond that budget, and the most that people without an answer get.
     max_sparsity, max_distance
         Upper bounds on the number of changes and on the distance of an answer.
     keep_unseen
@@ -288,8 +266,6 @@ class ExactSearch:
 
     max_rows: int = 100_000
     max_nodes: int = 30_000_000
-    n_samples: int = 1000
-    max_samples: int | None = 10_000
     max_sparsity: int | None = None
     max_distance: float | None = None
     keep_unseen: bool = True
@@ -301,7 +277,6 @@ class ExactSearch:
         check_count("max_rows", self.max_rows)
         check_whole("max_nodes", self.max_nodes, 1, 2**53)
         check_flag("keep_unseen", self.keep_unseen)
-        check_samples(self.n_samples, self.max_samples)
         check_bounds(self.max_sparsity, self.max_distance)
         check_margin_and_copies(self.margin, self.copies, get_args(Copies))
 
@@ -312,21 +287,22 @@ class ExactSearch:
             beyond_paper=True,
             relations=True,
             training_rows=self.copies != "allow",
-            guidance=True,
             enumeration=True,
             diversity=False,
             gower=True,
         )
 
     @property
-    def sampling(self) -> Search:
-        """The search by sampling for people whose rows exceed the budget."""
-        return _sampling(
-            keep_probability=KEEP_PROBABILITY,
-            keep_unseen=self.keep_unseen,
-            back_off=False,
-            n_samples=self.n_samples,
-            max_samples=self.max_samples,
+    def n_samples(self) -> int:
+        """Draws for a person beyond the budget."""
+        return N_SAMPLES
+
+    @property
+    def fallback(self) -> Search:
+        """The search for people whose rows exceed the budget."""
+        return Search(
+            "near",
+            min_plausibility=0.0,
             max_sparsity=self.max_sparsity,
             max_distance=self.max_distance,
             margin=self.margin,
@@ -334,8 +310,13 @@ class ExactSearch:
         )
 
 
-def find_search(search: Any) -> Search | ExactSearch:
-    """The search of that name, or the object itself."""
+def find_search(search: Any, generator: Any = "trees") -> Search | ExactSearch:
+    """The search of that name, or the object itself; None is the default.
+
+    That is "balanced", or "paper" with a private generator, whose budget covers nothing else.
+    """
+    if search is None:
+        search = "paper" if is_private(find_generator(generator)) else "balanced"
     if isinstance(search, str) and search in PRESETS:
         return PRESETS[search]
     if isinstance(search, type) and issubclass(search, (Search, ExactSearch)):
@@ -345,7 +326,7 @@ def find_search(search: Any) -> Search | ExactSearch:
         )
     if not isinstance(search, (Search, ExactSearch)):
         raise ParameterError(
-            f"search must be one of {list(PRESETS)!r}, a Search or an ExactSearch, got "
+            f"search must be None, one of {list(PRESETS)!r}, a Search or an ExactSearch, got "
             f"{shorten(search)}."
         )
     return search
@@ -356,18 +337,6 @@ def check_below_one(name: str, value: Any, expected: str) -> None:
     check_real(name, value, expected, most=1.0)
     if value == 1:
         raise ParameterError(f"{name} must be {expected}, got {shorten(value)}.")
-
-
-def check_samples(n_samples: Any, max_samples: Any) -> None:
-    """Raise unless these are numbers of draws, the second not the smaller one."""
-    check_count("n_samples", n_samples)
-    if max_samples is None:
-        return
-    check_count("max_samples", max_samples)
-    if max_samples < n_samples:
-        raise ParameterError(
-            f"max_samples must be at least n_samples, {n_samples}, got {shorten(max_samples)}."
-        )
 
 
 def check_bounds(max_sparsity: Any, max_distance: Any) -> None:
@@ -401,8 +370,6 @@ def check_needs(
     needs = search.needs
     if needs.enumeration:
         require(generator, "enumeration", ENUMERATION_NEEDED)
-    if needs.guidance:
-        require(generator, "guidance", GUIDANCE_NEEDED)
     if needs.gower and not is_gower(distance):
         raise _not_for_exact("distance", "gower", distance.name)
     if not needs.diversity and diversity is not None:
@@ -431,8 +398,8 @@ def check_private(
     if unprotected:
         raise ParameterError(
             f"The generator {type(generator).__name__} is private, but the search "
-            f"{' and '.join(unprotected)}, which its budget does not cover. Use search='paper'; or "
-            "search='fast' or search='exact' with ignore_relations=True."
+            f"{' and '.join(unprotected)}, which its budget does not cover. Use search='paper', or "
+            "search='exact' with ignore_relations=True."
         )
     if getattr(distance, "reads_rows", True):
         raise ParameterError(
@@ -505,20 +472,6 @@ def _not_for_exact(name: str, supported: str | None, given: str | float) -> Para
     )
 
 
-def _sampling(*, copies: Copies = "allow", **changes: Any) -> Search:
-    """A search whose draws are the answers."""
-    no_walk: dict[str, Any] = {"n_targets": 0, "extra_changes": 0, "prefer": "distance"}
-    return Search(min_plausibility=0, copies=copies, **no_walk, **changes)
-
-
-PRESETS: dict[str, Search | ExactSearch] = {
-    "paper": _sampling(n_samples=1000, max_samples=None, back_off=False, consequences="none"),
-    "sparse": Search(min_plausibility=0.01, extra_changes=0, prefer="sparsity"),
-    "balanced": Search(prefer="balanced"),
-    "plausible": Search(n_targets=10, min_plausibility=0.25, prefer="knn_distance"),
-    "near": Search(min_plausibility=0.01, extra_changes=0, prefer="distance"),
-    "fast": _sampling(
-        keep_probability=KEEP_PROBABILITY, keep_unseen=True, n_samples=200, max_samples=1000
-    ),
-    "exact": ExactSearch(),
+PRESETS: dict[str, Search | ExactSearch] = {name: Search(name) for name in DEFAULTS} | {  # type: ignore[arg-type]
+    "exact": ExactSearch()
 }

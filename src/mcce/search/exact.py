@@ -6,7 +6,7 @@ best there is. Further answers are rows that would not be valid or allowed with 
 changes undone.
 
 The predictor scores the first few rows of all people together, in growing batches. People with more
-rows than the budget allows, or whose rows take longer to list, are left to the sampling stages.
+rows than the budget allows, or whose rows take longer to list, are left to the search "near".
 
 Always true: a row is scored at most once; a person's answer, proof and budget depend on no
 other person; memory does not grow with the number of people or of rows.
@@ -25,16 +25,17 @@ from ..constraints.limits import FactualLimits
 from ..distances import Gower, measure_rows
 from ..generate import blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
-from ..postprocess.filters import ExcludeUnstable, RowFilter
+from ..postprocess.filters import RowFilter
 from ..postprocess.validation import GROWTH
 from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
 from .reasons import proof_reason
-from .sampling import SamplingStage
-from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
+from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask, Stage
 
+# The key of the first person's rows among those that were withdrawn.
+FIRST_KEY = -(2**30)
 # Rows of a person that are listed at first, and at most at a time.
 N_LISTED, MAX_LISTED = 256, 10_000
 
@@ -45,32 +46,29 @@ class ExactStage:
 
     task: SearchTask
     settings: ExactSettings
-    draws: SamplingStage | None = None
-    final: bool = True
-    unstable: ExcludeUnstable = field(default_factory=ExcludeUnstable)
-
-    def excluding(self, unstable: ExcludeUnstable) -> ExactStage:
-        """The same stage without rows that failed the final call."""
-        # Answers from draws have negative numbers, unlike those from the listing.
-        drawn = unstable.draw < 0
-        listed = ExcludeUnstable(unstable.person[~drawn], unstable.draw[~drawn])
-        failed = ExcludeUnstable(unstable.person[drawn], -1 - unstable.draw[drawn])
-        draws = None if self.draws is None else self.draws.excluding(failed)
-        return replace(self, unstable=listed, draws=draws)
+    first: Stage | None = None
+    # For people of whom it is proven that they have no answer by the others.
+    then: Sequence[ExactSettings] = ()
 
     def run(self, positions: IntArray) -> SearchOutcome:
-        """Search for people; those not reached in time get answers from draws."""
-        drawn = None if self.draws is None else self.draws.run(positions)
+        """Search for people; those not reached in time keep what the first search found."""
+        found = None if self.first is None else self.first.run(positions)
         proven = self._run(positions)
-        if drawn is None or not proven.stopped:
+        for settings in self.then:
+            none = [person for person, why in proven.reasons.items() if why.kind == "proven"]
+            left = np.array(sorted(none), dtype=np.int64)
+            again = replace(self, settings=settings)._run(left)
+            others = proven.proven.difference(none)
+            parts = [replace(proven.without_reasons(left), proven=others), again]
+            proven = SearchOutcome.merge(self.task.factuals, parts)
+        if found is None or not proven.stopped:
             return proven
         left = np.array(sorted(proven.reasons), dtype=np.int64)
-        answers = drawn.answers.take(np.isin(drawn.answers.owner, left))
-        answers = replace(answers, draw=-1 - answers.draw)
+        answers = found.answers.take(np.isin(found.answers.owner, left))
         return replace(
             proven.without_reasons(np.unique(answers.owner)),
             answers=MeasuredRows.concat(self.task.factuals, [proven.answers, answers]),
-            n_evaluated=proven.n_evaluated + drawn.n_evaluated,
+            n_evaluated=proven.n_evaluated + found.n_evaluated,
         )
 
     def _run(self, positions: IntArray) -> SearchOutcome:
@@ -85,8 +83,7 @@ class ExactStage:
         for block in blocks(task.factual_limits, positions, MAX_LISTED, task.memory):
             started = time.perf_counter()
             proofs = [
-                Proof(self.settings, task.factual_limits, int(person), self.unstable)
-                for person in block.positions
+                Proof(self.settings, task.factual_limits, int(person)) for person in block.positions
             ]
             progress = monitor.block()
             self._prove(proofs, progress)
@@ -128,8 +125,9 @@ class ExactStage:
         codes = np.concatenate(parts, axis=1)
         codes = np.where(codes == factuals.codes[factuals.schema.mutable][:, owner], OWN, codes)
         rows = CandidateRows(factuals, owner, codes, factuals.tables)
-        unstable = [proof.is_unstable(n) for proof, n in zip(proofs, sizes, strict=True)]
-        allowed = ~np.concatenate(unstable)
+        # Apart from the keys of draws and of pools, whose recomputed cells are left out.
+        keys = np.concatenate([(FIRST_KEY - owner)[None].astype(np.int32), codes]).T
+        allowed = ~self.task.scores.are_withdrawn(keys)
         if self.task.consequences is not None:
             allowed &= self.task.consequences.have_actions(codes)
         valid, score = np.zeros(owner.size, dtype=bool), np.full(owner.size, np.nan)
@@ -141,11 +139,9 @@ class ExactStage:
             scored = settings.decision.score(rows.take(piece).frame)
             valid[piece], score[piece] = scored.valid, scored.score
         starts = np.cumsum(sizes) - sizes
-        number = np.arange(owner.size) - np.repeat(starts, sizes)
-        number += np.repeat([proof.n_evaluated for proof in proofs], sizes)
         sparsity = (codes != OWN).sum(axis=0)
         gower = measure_rows(Gower(), rows)
-        evaluated = MeasuredRows(rows, number, np.zeros_like(number), score, sparsity, gower)
+        evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), score, sparsity, gower)
         for proof, start, size in zip(proofs, starts, sizes, strict=True):
             theirs = np.arange(start, start + size)
             proof.update(evaluated.take(theirs), allowed[theirs], valid[theirs])
@@ -163,9 +159,7 @@ class ExactStage:
             misses=MeasuredRows.concat(factuals, misses),
             reasons=reasons,
             n_evaluated=sum(proof.n_allowed for proof in proofs),
-            proven=frozenset(
-                proof.person for proof in proofs if proof.holds and (self.final or proof.n_valid)
-            ),
+            proven=frozenset(proof.person for proof in proofs if proof.holds),
         )
 
 
@@ -195,7 +189,6 @@ class Proof:
     settings: ExactSettings
     factual_limits: FactualLimits
     person: int
-    unstable: ExcludeUnstable
     is_open: bool = True
     holds: bool = False
     n_changes: int = 1
@@ -261,11 +254,6 @@ class Proof:
         first = self._codes.shape[1] - self.n_left
         n_rows = max(self.settings.n_counterfactuals, int(GROWTH * self.n_evaluated))
         return self._codes[:, first : first + n_rows]
-
-    def is_unstable(self, n_rows: int) -> BoolArray:
-        """Which of the next rows failed the final call before."""
-        theirs = self.unstable.draw[self.unstable.person == self.person]
-        return np.isin(self.n_evaluated + np.arange(n_rows), theirs)
 
     def update(self, rows: MeasuredRows, allowed: BoolArray, valid: BoolArray) -> None:
         """Record the predictor's results for the next rows."""

@@ -22,7 +22,6 @@ from ..distances import measure_rows
 from ..errors import McceWarning, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
-from ..postprocess.filters import IsPlausible
 from ..predictors.decision import ScoredRows
 from ..protocols import Callback, Progress
 from ..runtime.progress import Clock, ProgressBar
@@ -58,8 +57,8 @@ def explain(
     )
     try:
         outcome = find_answers(request)
-        if outcome.reasons and settings.search.sampling.n_targets:
-            from .remedies import name_remedies
+        if outcome.reasons and not settings.search.fallback.is_paper:
+            from .lifting import name_remedies
 
             outcome = name_remedies(request, outcome)
     except MemoryError:
@@ -95,7 +94,7 @@ def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
     # An exact search draws only for people beyond its budget.
     if settings.search.is_exact:
         return
-    n_draws = max(_n_samples(settings), settings.search.max_samples or 0)
+    n_draws = settings.search.fallback.n_draws(settings.n_samples)[1]
     n_bytes = n_draws * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
     if n_bytes > physical_memory():
         name = "n_samples" if n_draws == _n_samples(settings) else "max_samples"
@@ -152,9 +151,6 @@ def further_measures(
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
     if fitted.plausibility is not None:
         measures |= fitted.plausibility.measures(outcome.answers.rows)
-        if search.sampling.allow_implausible:
-            check = IsPlausible(fitted.plausibility, search.sampling.min_plausibility)
-            measures["plausible"] = check.keeps(outcome.answers.rows)
     return measures
 
 

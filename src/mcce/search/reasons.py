@@ -1,13 +1,13 @@
 """Why people have no answer: the kind of each reason, and its text.
 
-Most reasons name limits that exclude what the predictor accepts. A limit that was lifted and gives
-an answer says best what stood in the way, so its kind becomes that of the reason.
+Most reasons name what excludes the rows that the predictor accepts, or would. If lifting something
+gives an answer, that says best what stood in the way, and its kind becomes that of the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,11 @@ from ..postprocess.filters import CandidateFilter, IsPlausible, ObeysConstraint
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, SelectedDraws
 
-# What only searches beyond the paper's use is imported there.
-if TYPE_CHECKING:
-    from .history import SurrogateRun
-
-STOPPED = Reason("stopped", "stopped before an answer was found")
-NO_DESIRED = Reason("no_desired", "no training row has the desired decision")
-TOO_FAR = Reason("too_far", "every row on the way to a valid candidate is excluded by max_distance")
+STOPPED = Reason("stopped", "The search was stopped before an answer was found.")
+UNSTABLE = Reason(
+    "unknown", "The predictor accepted rows at first, and refused each of them in the final call."
+)
+NO_DESIRED = Reason("no_desired", "No training row has the desired decision.")
 BOUND_KINDS: dict[str, ReasonKind] = {"max_sparsity": "too_many_changes", "max_distance": "too_far"}
 
 
@@ -46,6 +44,11 @@ def exclusion_of(keep: CandidateFilter | IsPlausible) -> Exclusion:
     return Exclusion("ruled_out", keep.name)
 
 
+def bound_exclusion(name: str, bound: float | None) -> Exclusion:
+    """What a bound of a search excludes by."""
+    return Exclusion(BOUND_KINDS[name], f"{name}={bound}")
+
+
 def constraint_kind(constraint: Constraint) -> ReasonKind:
     """The kind of reason that a constraint makes."""
     return "too_many_changes" if isinstance(constraint, MaxChanges) else "ruled_out"
@@ -59,7 +62,7 @@ def beyond_bounds(
     for name, cost in (("max_sparsity", sparsity), ("max_distance", distance)):
         bound = getattr(ranking, name)
         if bound is not None:
-            beyond[Exclusion(BOUND_KINDS[name], f"{name}={bound}")] = cost > bound
+            beyond[bound_exclusion(name, bound)] = cost > bound
     return beyond
 
 
@@ -69,11 +72,6 @@ class CountedDraws(NamedTuple):
     text: str
     n_valid: int
     excluded: dict[Exclusion, int]
-
-    @property
-    def exclusions(self) -> str:
-        """What excludes valid draws, and how many."""
-        return ", ".join(f"{one.name} ({count})" for one, count in self.excluded.items())
 
 
 def count_draws(
@@ -101,68 +99,28 @@ def count_draws(
 
 def explain_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people without a valid candidate have none, and which came nearest."""
-    ranked, cache = validation.ranked, validation.cache
+    ranked = validation.ranked
     person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
-    listing, listed, valid = validation.list_all(person)
-    group = ranked.candidates.group[person][:, None]
-    shortfall = cache.decision.shortfall(cache.score[group, listing.draw])
+    listing, listed, valid, score = validation.list_all(person)
+    shortfall = validation.decision.shortfall(score)
     nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
-    costs = listing.sparsity[nearest], listing.gower[nearest]
-    selection = SelectedDraws(person, listing.draw[nearest], np.zeros_like(person), *costs)
+    values = score[nearest], listing.sparsity[nearest], listing.gower[nearest]
+    selected = SelectedDraws(person, listing.draw[nearest], np.zeros_like(person), *values)
     reasons = map(draws_reason, count_draws(ranked, person, listing, valid))
     positions = ranked.candidates.people[person].tolist()
-    return selection.to_measured(cache), dict(zip(positions, reasons, strict=True))
+    return validation.to_measured(selected), dict(zip(positions, reasons, strict=True))
 
 
 def draws_reason(draws: CountedDraws) -> Reason:
     """Why nothing that was drawn is an answer."""
     if not draws.n_valid:
-        return Reason("refused", f"no valid candidate among {draws.text}")
-    text = f"all {draws.n_valid} valid candidates among {draws.text} are excluded by "
-    return Reason(_kind(draws.excluded), text + draws.exclusions)
+        return Reason("refused", f"No valid candidate among {draws.text}.")
+    named = ", ".join(f"{one.name} ({count})" for one, count in draws.excluded.items())
+    text = f"All {draws.n_valid} valid candidates among {draws.text} are excluded by {named}."
+    return Reason(kind_of(draws.excluded), text)
 
 
-def scores_reason(
-    run: SurrogateRun,
-    person: int,
-    excluded: Collection[Exclusion],
-    draws: CountedDraws,
-    margin: float,
-) -> Reason:
-    """Why a search with a surrogate has no answer: first what the predictor scored."""
-    n_scored, accepted = int(run.history.n_scored[person]), bool(run.history.n_valid[person])
-    counted = "1 row" if n_scored == 1 else f"{n_scored} rows"
-    used_up = run.max_evaluations is not None and n_scored >= run.max_evaluations
-    if used_up:
-        counted = f"the {counted} that max_evaluations={run.max_evaluations} allows"
-    kind: ReasonKind = "unknown"
-    text = f"the predictor scored {counted}"
-    if not n_scored:
-        text = "there was no row for the predictor to score"
-    elif excluded:
-        kind = _kind(excluded)
-        text += f", and what it accepted is excluded by {', '.join(one.name for one in excluded)}"
-    elif accepted:
-        text += ", and accepted none in the final call"
-    else:
-        kind = "refused"
-        refused = f" and refused {'it' if n_scored == 1 else 'all of them'}"
-        text += ", and no score has the required margin" if margin else refused
-    # With more evaluations, something else might have been found.
-    return Reason("unknown" if used_up else kind, f"{text}; {_expected(draws, accepted=accepted)}")
-
-
-def _expected(draws: CountedDraws, *, accepted: bool) -> str:
-    """What the surrogate expected of a person's draws."""
-    if not draws.n_valid:
-        return f"the surrogate expected none of {draws.text} to be valid"
-    expected = f"the surrogate had expected {draws.n_valid} of {draws.text} to be valid"
-    status = "only" if accepted else "that the predictor did not confirm"
-    named = f"; excluded among these by {draws.exclusions}" if draws.excluded else ""
-    return f"{expected}, an estimate {status}{named}"
-
-
-def _kind(excluded: Collection[Exclusion]) -> ReasonKind:
+def kind_of(excluded: Collection[Exclusion]) -> ReasonKind:
     """The kind of a reason that several exclusions make; plausibility goes first."""
     kinds = {one.kind for one in excluded}
     first = "implausible", *BOUND_KINDS.values()
@@ -175,10 +133,10 @@ def proof_reason(
     """What is proven of a person without an answer, and how many rows show it."""
     within = "" if max_sparsity is None else f" with at most {max_sparsity} changes"
     within += "" if max_distance is None else f" within a distance of {max_distance}"
-    text = f"proven: no row that the model could draw{within} is valid and allowed "
-    return Reason("proven", f"{text}({n_rows} rows, {n_allowed} allowed)")
+    text = f"Proven: no row that the model could draw{within} is valid and allowed "
+    return Reason("proven", f"{text}({n_rows} rows, {n_allowed} allowed).")
 
 
 def with_remedy(reason: Reason, kind: ReasonKind, remedy: str) -> Reason:
     """The reason with what was tried and gives an answer."""
-    return Reason(kind, f"{reason.text}; {remedy} gives one")
+    return Reason(kind, f"{reason.text} There is an answer {remedy}.")

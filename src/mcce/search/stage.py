@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -28,18 +28,18 @@ from ..constraints.limits import FactualLimits
 from ..counterfactuals.people import Reason
 from ..errors import ConstraintError
 from ..kernels import Cancellation, IntArray, cancellable
-from ..postprocess.filters import ExcludeUnstable
-from ..postprocess.validation import DrawScores, RowScores
-from ..predictors.decision import Decision
+from ..postprocess.validation import ScoreStore
+from ..predictors.decision import Decision, ScoredRows
 from ..protocols import Callback, Generator, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
-from .reasons import STOPPED, TOO_FAR
+from .reasons import STOPPED, UNSTABLE
 
 if TYPE_CHECKING:
     from .consequences import ComputedColumn, Consequences
-    from .history import SurrogateRun
 
+# A person is searched for again at most so often because answers failed the final call.
+MAX_WITHDRAWN = 8
 # Between two reports of a block that runs in another thread.
 SECONDS_BETWEEN = 0.1
 
@@ -54,18 +54,13 @@ class Stage(Protocol):
         """
         ...
 
-    def excluding(self, unstable: ExcludeUnstable) -> Self:
-        """The same stage, never returning candidates that failed the final call."""
-        ...
-
 
 @dataclass(frozen=True, eq=False)
 class SearchTask:
     """What all stages of one call of ``explain`` share.
 
-    ``draw_scores``, ``row_scores``, ``column_cache`` and the history of ``surrogate_run`` are
-    filled while the stages run. Threads search for different people, so they add to different
-    entries; what two of them compute at once is the same.
+    ``scores`` and ``column_cache`` are filled while the stages run. Threads search for different
+    people, so they add to different entries; what two of them compute at once is the same.
     """
 
     generator: Generator
@@ -75,25 +70,24 @@ class SearchTask:
     memory: float
     n_jobs: int | None
     callback: Callback
-    max_direct_rows: int
+    scores: ScoreStore
     deadline: float = math.inf
     answers_only: bool = False
+    brief: bool = False
     consequences: Consequences | None = None
-    draw_scores: DrawScores = field(default_factory=DrawScores)
-    row_scores: RowScores | None = None
     column_cache: ColumnCache = field(default_factory=dict)
-    surrogate_run: SurrogateRun | None = None
+    # The predictor's scores of the factuals themselves.
+    factual_scores: ScoredRows | None = None
 
     @property
     def factuals(self) -> EncodedRows:
         """All factuals of the call."""
         return self.factual_limits.rows
 
-    def relaxed(self) -> SearchTask:
-        """The task of stages that allow more rows; rows refused before do not count."""
-        return replace(
-            self, surrogate_run=None if self.surrogate_run is None else self.surrogate_run.relaxed()
-        )
+    @property
+    def recomputed(self) -> list[int]:
+        """Places of the mutable features that are only recomputed from others."""
+        return [] if self.consequences is None else self.consequences.places
 
     def within_deadline(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
@@ -185,10 +179,9 @@ class SearchOutcome:
         )
 
     def complete(self, positions: IntArray, *, stopped: bool) -> SearchOutcome:
-        """The outcome with a reason for people without an answer."""
+        """The outcome with a reason for people whom a stopped search did not reach."""
         left = set(positions.tolist()).difference(self.answers.owner.tolist())
-        # Only a distance that grows with fewer changes leaves a walk to an allowed target nothing.
-        reasons = dict.fromkeys(sorted(left), STOPPED if stopped else TOO_FAR)
+        reasons = dict.fromkeys(sorted(left), STOPPED)
         return replace(self, reasons=reasons | dict(self.reasons), stopped=stopped)
 
     def with_seconds(self, more: Mapping[str, float]) -> SearchOutcome:
@@ -222,14 +215,9 @@ def run_search(
     outcome = _run_stages(task, stages(task), positions)
     if not outcome.misjudged:
         return outcome
-    decision = replace(task.decision, rule=None)
     # Starts without scores, because those so far include the rule's verdict.
     certain = replace(
-        task,
-        decision=decision,
-        draw_scores=DrawScores(),
-        row_scores=None,
-        surrogate_run=None if task.surrogate_run is None else task.surrogate_run.without_scores(),
+        task, decision=replace(task.decision, rule=None), scores=task.scores.cleared()
     )
     again = np.array(sorted(outcome.misjudged), dtype=np.int64)
     return SearchOutcome.merge(
@@ -257,18 +245,22 @@ def _run_confirmed(task: SearchTask, stage: Stage, positions: IntArray) -> Searc
 
     An answer that fails is dropped, and its person is searched for again without it.
     """
-    unstable, parts = ExcludeUnstable(), list[SearchOutcome]()
-    while True:
+    parts = list[SearchOutcome]()
+    for n_before in range(MAX_WITHDRAWN):
         outcome, rejected = _confirm(task, stage.run(positions))
         if not rejected.owner.size:
             return SearchOutcome.merge(task.factuals, [*parts, outcome])
         positions = np.unique(rejected.owner)
         parts.append(outcome.without_answers(positions))
-        unstable = ExcludeUnstable(
-            np.concatenate([unstable.person, rejected.owner]),
-            np.concatenate([unstable.draw, rejected.draw]),
-        )
-        stage = stage.excluding(unstable)
+        task.scores.withdraw(rejected.key)
+        if outcome.stopped or n_before + 1 == MAX_WITHDRAWN:
+            why = STOPPED if outcome.stopped else UNSTABLE
+            parts[-1] = replace(
+                parts[-1],
+                reasons=dict(parts[-1].reasons) | dict.fromkeys(positions.tolist(), why),
+            )
+            break
+    return SearchOutcome.merge(task.factuals, parts)
 
 
 def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, MeasuredRows]:

@@ -34,7 +34,7 @@ from ..report.language import languages
 from ..report.letters import write_letters
 from ..report.sentences import CellWords
 from ..runtime.files import checksum
-from ..search.config import SearchName
+from ..search.config import PRESETS, SearchName, find_search
 from ..tables.columns import is_missing, plain
 from ..tables.features import Feature, resolution
 from ..tables.schema import EncodedRows
@@ -247,12 +247,18 @@ def describe(
             )
             for at, feature in enumerate(explainer.schema_.features)
         ],
-        "search": explainer.search if isinstance(explainer.search, str) else None,
+        "search": _search_name(explainer),
         "searches": list(answerer.searches),
         "n_counterfactuals": explainer.n_counterfactuals,
         "limits": {name: getattr(settings.limits, name) for name in LIMITS} | {"rules": MAX_RULES},
         "people": None if settings.people is None else len(settings.people),
     }
+
+
+def _search_name(explainer: MCCE) -> str | None:
+    """The name of the search; None if it has limits of its own."""
+    search = find_search(explainer.search, explainer.generator)
+    return next((name for name, preset in PRESETS.items() if preset == search), None)
 
 
 def _desired(desired: Interval | tuple[Hashable, ...]) -> dict[str, Any]:

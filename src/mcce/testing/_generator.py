@@ -17,7 +17,6 @@ from ..generate import features_of
 from ..kernels import (
     Codes,
     DrawLimits,
-    Guide,
     IntArray,
     Person,
     WordArray,
@@ -90,7 +89,7 @@ class _GeneratorCase(Case):
 
     @property
     def features(self) -> Sequence[Feature]:
-        """The features with the tables that limits and guides refer to."""
+        """The features with the tables that limits refer to."""
         return features_of(self.fitted, self.people)
 
     def new(self) -> Any:
@@ -200,24 +199,6 @@ class _GeneratorCase(Case):
             "The capability limits, request.limits",
             "codes inside the limits of their group",
             f"{n_outside} outside",
-        )
-
-    def try_guidance(self) -> None:
-        """Guided draws keep more own values."""
-        free = self.fitted.sample(self.request())
-        # One column more than features: the decision, which is never drawn.
-        frame = self.people.frame
-        codes = [f.encode(frame.iloc[:, at])[0] for at, f in enumerate(self.features)]
-        own = np.pad(np.stack(codes), ((0, 1), (0, 0)), constant_values=-1)
-        guide = Guide(own, own, int(0.9 * 2**32))
-        guided = self.fitted.sample(self.request(guide=guide))
-        mine = own[self.schema.mutable][:, :, None]
-        n_kept, n_before = int((guided.codes == mine).sum()), int((free.codes == mine).sum())
-        demand(
-            n_kept > n_before,
-            "The capability guidance, own values kept with probability 0.9",
-            f"more than the {n_before} of draws without a guide",
-            n_kept,
         )
 
     def try_back_off(self) -> None:

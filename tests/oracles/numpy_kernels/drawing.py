@@ -26,12 +26,10 @@ from mcce.kernels import (
     DrawLimits,
     Enumerated,
     Forest,
-    Guide,
     IntArray,
     Person,
     Trees,
     WordArray,
-    bernoulli,
     descend,
     draw_keys,
     pick,
@@ -50,7 +48,6 @@ def sample(
     keys: WordArray,
     draws: IntArray,
     limits: DrawLimits | None = None,
-    guide: Guide | None = None,
     least: IntArray | None = None,
 ) -> Codes:
     """Codes drawn for each response, in column order, shape (n_responses, n_groups, n_draws)."""
@@ -73,13 +70,6 @@ def sample(
                 drawn[column, rows], kept[rows] = _within(
                     limits, column, int(group), values, row_keys[rows]
                 )
-        if guide is not None:
-            own, needed = np.repeat([guide.own[column], guide.stays[column]], draws.size, axis=1)
-            stays = _holds(trees, held, node, needed)
-            stays |= needed == ANY_LEAF
-            stays &= bernoulli(row_keys, column + len(given), guide.often)
-            kept |= stays
-            drawn[column] = np.where(kept, own, drawn[column])
         codes[column] = np.where(kept, codes[column], drawn[column])
     responses = np.unique(forest.responses)
     return drawn[responses].reshape(responses.size, keys.size, draws.size)
@@ -143,12 +133,6 @@ def _back_off(
                 break
             node[small] = held.above[node[small]]
     return nodes.ravel()
-
-
-def _holds(trees: Trees, held: NodeSlices, node: IntArray, codes: Codes) -> BoolArray:
-    """Whether each row's code is among the values of its node."""
-    slices = zip(held.first[node], held.end[node], codes, strict=True)
-    return np.array([code in trees.values[first:end] for first, end, code in slices], dtype=bool)
 
 
 def _within(

@@ -1,0 +1,90 @@
+"""What rows cost a person: one function for each named search beyond the paper's.
+
+A search looks for the cheapest row that may be returned. Costs are compared with the price of
+having one more row scored, so their scale matters as well as their order. Rows with more changes
+than the fewest that do plus ``extra_changes``, and copies of training rows, come after all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class RowMeasures:
+    """What costs are made of, for some rows."""
+
+    n_changes: IntArray
+    # Summed over the features.
+    distance: FloatArray
+    # Mean distance to the nearest accepted rows, and the median of that of accepted rows.
+    knn_distance: FloatArray
+    typical: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of a named search, and the price of having a row scored."""
+
+    of_rows: Callable[[RowMeasures], FloatArray]
+    price: Callable[[float], float]
+    uses_knn: bool = True
+    # Whether fewer changes always cost less.
+    fewest_first: bool = False
+
+
+def sparse(rows: RowMeasures) -> FloatArray:
+    """The fewest changes; then rows close to real accepted ones and to the person."""
+    return rows.n_changes + 0.35 * _share(rows.knn_distance, rows.typical) + 0.05 * _near(rows)
+
+
+def near(rows: RowMeasures) -> FloatArray:
+    """The fewest changes; then the smallest distance."""
+    return rows.n_changes + 0.9 * _near(rows)
+
+
+def nearest(rows: RowMeasures) -> FloatArray:
+    """The smallest distance, however many changes."""
+    return np.minimum(rows.distance, LARGEST)
+
+
+def balanced(rows: RowMeasures) -> FloatArray:
+    """Close to real accepted rows, with few and small changes."""
+    distance = np.minimum(rows.distance, LARGEST)
+    return rows.knn_distance + 0.1 * distance + _per_change(rows.typical) * rows.n_changes
+
+
+def plausible(rows: RowMeasures) -> FloatArray:
+    """Close to real accepted rows, with few changes."""
+    return rows.knn_distance + 0.5 * _per_change(rows.typical) * rows.n_changes
+
+
+# Infinite distances count as this.
+LARGEST = 1e300
+
+COSTS: Mapping[str, Cost] = {
+    "sparse": Cost(sparse, lambda typical: 0.02, fewest_first=True),
+    "near": Cost(near, lambda typical: 0.01, uses_knn=False, fewest_first=True),
+    "nearest": Cost(nearest, lambda typical: 0.002, uses_knn=False),
+    "balanced": Cost(balanced, lambda typical: 0.02 * _per_change(typical)),
+    "plausible": Cost(plausible, lambda typical: 0.02 * _per_change(typical)),
+}
+
+
+def _per_change(typical: float) -> float:
+    return 0.1 + 0.15 * typical
+
+
+def _share(values: FloatArray, half: float) -> FloatArray:
+    """From 0 to 1, and a half at ``half``."""
+    values = np.minimum(values, LARGEST)
+    return values / (values + max(half, 1e-9))
+
+
+def _near(rows: RowMeasures) -> FloatArray:
+    return _share(rows.distance, 0.5)

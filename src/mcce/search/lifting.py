@@ -1,0 +1,132 @@
+"""What to lift so that people without an answer get one, found by searching without it.
+
+Beyond the paper. A bound, a constraint or the required plausibility is lifted, one at a time, and
+the same search is run. ``MCCE.relax`` lists what helps whom; after ``explain``, a brief search
+names in the reason of each person the first thing that does.
+
+Always true: what helps a person depends on no other person.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from ..candidates import MeasuredRows
+from ..counterfactuals.people import ReasonKind
+from ..fitted import Fitted
+from ..kernels import IntArray
+from ..tables.schema import EncodedRows
+from .config import ExactSearch, Search
+from .plan import SearchRequest, find_answers
+from .reasons import BOUND_KINDS, constraint_kind, with_remedy
+from .stage import SearchOutcome
+
+# Draws of a brief search, and the most constraints that it lifts in turn.
+N_SAMPLES, MAX_LIFTED = 100, 8
+# Parameters of a search that exclude rows, and what lifts each.
+BOUNDS: dict[str, Any] = {
+    "min_plausibility": 0.0,
+    "max_sparsity": None,
+    "max_distance": None,
+    "margin": 0.0,
+    "copies": "allow",
+}
+KINDS: dict[str, ReasonKind] = {"min_plausibility": "implausible", **BOUND_KINDS}
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """A bound or a constraint that may be in the way, and the search without it."""
+
+    kind: Literal["bound", "constraint"]
+    name: str
+    reason_kind: ReasonKind
+    request: SearchRequest
+
+    def answers(self, positions: IntArray) -> SearchOutcome:
+        """What people at these positions get without it."""
+        return find_answers(replace(self.request, positions=positions))
+
+
+def lift_each(request: SearchRequest, max_constraints: int | None = None) -> Iterator[Relaxation]:
+    """A search without each of its bounds and constraints that may be in the way."""
+    search, constraints = request.settings.search, request.constraints
+    for name, free in BOUNDS.items():
+        # Copies that come last exclude no answer.
+        if getattr(search, name, free) not in (free, "last"):
+            changes: dict[str, Any] = {name: free}
+            settings = replace(request.settings, search=replace(search, **changes))
+            # With another margin, other rows are valid.
+            scores = None if name == "margin" else request.scores
+            lifted = replace(request, settings=settings, scores=scores)
+            yield Relaxation("bound", name, KINDS.get(name, "unknown"), lifted)
+    for constraint in constraints.limiting[:max_constraints]:
+        rest = constraints.without(constraint)
+        # What follows from changes may follow in another way.
+        lifted = replace(request, constraints=rest, scores=None)
+        yield Relaxation("constraint", constraint.name, constraint_kind(constraint), lifted)
+
+
+def name_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
+    """The outcome with reasons that name what would help.
+
+    Where only the required plausibility is in the way, the best such row is the nearest miss.
+    """
+    settings, search = request.settings, request.settings.search.fallback
+    if outcome.stopped or not request.fitted.n_desired or search.max_evaluations is not None:
+        return outcome
+    n_samples = min(N_SAMPLES, settings.n_samples or N_SAMPLES)
+    short = replace(search, max_samples=n_samples)
+    one = replace(settings, search=short, n_samples=n_samples, n_counterfactuals=1, diversity=None)
+    brief = replace(request, settings=one, brief=True)
+    reasons, misses, n_evaluated = dict(outcome.reasons), outcome.misses, outcome.n_evaluated
+    positions = np.array(sorted(reasons), dtype=np.int64)
+    for relaxation in lift_each(brief, MAX_LIFTED):
+        if not positions.size or time.monotonic() >= request.deadline:
+            break
+        lifted = relaxation.answers(positions)
+        n_evaluated += lifted.n_evaluated
+        remedies = _named(request.fitted, relaxation, short, lifted.answers)
+        for person, remedy in remedies.items():
+            reasons[person] = with_remedy(reasons[person], relaxation.reason_kind, remedy)
+        if relaxation.reason_kind == "implausible":
+            misses = _nearest(request.factuals, misses, lifted.answers)
+        positions = positions[~np.isin(positions, sorted(remedies))]
+    return replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
+
+
+def _named(
+    fitted: Fitted, relaxation: Relaxation, search: Search | ExactSearch, found: MeasuredRows
+) -> dict[int, str]:
+    """What helps each person who has an answer now, in words."""
+    owners, name = found.owner.tolist(), relaxation.name
+    if relaxation.kind == "constraint":
+        return dict.fromkeys(owners, f"without the constraint {name!r}")
+    if relaxation.reason_kind != "implausible":
+        return dict.fromkeys(owners, f"without {name}={getattr(search, name)!r}")
+    assert fitted.plausibility is not None
+    reached = fitted.plausibility.measures(found.rows)["plausibility"].tolist()
+    return {
+        owner: f"with min_plausibility={_rounded_down(value):g}"
+        for owner, value in zip(owners, reached, strict=True)
+    }
+
+
+def _rounded_down(value: float) -> float:
+    """A share to one digit, rounded down."""
+    if value <= 0:
+        return 0.0
+    unit = 10.0 ** math.floor(math.log10(value))
+    return float(f"{math.floor(value / unit * (1 + 1e-12)) * unit:.1g}")
+
+
+def _nearest(factuals: EncodedRows, misses: MeasuredRows, found: MeasuredRows) -> MeasuredRows:
+    """The nearest misses, with rows that are only not plausible enough in the first place."""
+    others = misses.take(~np.isin(misses.owner, found.owner))
+    return MeasuredRows.concat(factuals, [others, replace(found, rank=np.zeros_like(found.rank))])

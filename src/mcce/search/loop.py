@@ -1,0 +1,442 @@
+"""The loop: which row of each person to score next, and when to stop.
+
+Beyond the paper. Each round the predictor scores, for everybody in one call, the row that is most
+worth it: the one with the smallest *index*, its cost plus the price of a score divided by the
+chance that the row is valid. A row that is cheaper or more likely to be valid goes first, and when
+no index is below the cost of the best valid row so far, nothing else is worth a score. (Where the
+chances of rows are independent, that is the optimal rule: Weitzman, "Optimal Search for the Best
+Alternative".) Scores correct the predictions for the person's other rows. An answer is tried with
+its changes undone. For people without an answer, ever wider sources add rows.
+
+Always true: every answer was accepted by the predictor and may be returned; it was tried without
+any of its changes, unless such a row is all but certain to be refused, or the person's evaluations
+or the time were used up; a person's answer depends on no other person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..candidates import MeasuredRows
+from ..counterfactuals.people import Reason
+from ..distances import is_mean
+from ..generate import DrawPlan, FactualBlock
+from ..kernels import (
+    BoolArray,
+    Codes,
+    ExpiredError,
+    FloatArray,
+    IntArray,
+    RowTable,
+    times_seen_before,
+)
+from ..postprocess.diversity import NonRedundant, diverse_ranks
+from ..postprocess.ranking import Ranking
+from ..runtime.threads import map_ordered, n_threads
+from ..tables.schema import OWN
+from .costs import Cost, RowMeasures
+from .draws import blocks_of
+from .pool import MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
+from .reasons import STOPPED
+from .sources import Sources
+from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
+from .unanswered import explain_pool
+
+# A person needs as much memory as this many draws, and the most threads: much of it is Python, and
+# more threads would wait.
+ROWS_PER_PERSON, MAX_THREADS = 1_000, 4
+# Blocks for each thread, but of no fewer draws than these.
+BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
+# Rows of a person that are checked first; then each time twice as many.
+N_CHECKED = 8
+# Rows less likely to be valid than this count as no likelier.
+MIN_CHANCE = 1e-9
+# Rows at least as likely as this are predicted valid.
+LIKELY = 0.5
+# Rows scored for a person who has an answer already, at most.
+MAX_BETTER = 16
+# Rows scored for a person without an answer before each wider source, and after the last; rows
+# with a smaller chance than this are scored only if few were.
+MAX_TRIES, MIN_TRIES, HOPELESS = (12, 36, 150), 12, 1e-3
+# By how much each refused row of a person raises the price of the next.
+WARY = 0.5
+# Distances to accepted rows that are not known yet count as this share of a typical one.
+UNMEASURED = 0.25
+# An answer with changes undone is not scored if it is less likely to be valid than this.
+IMPOSSIBLE = 2e-3
+# How often answers are chosen anew by what is known at the end.
+MAX_SECOND_THOUGHTS = 3
+# What each change too many costs, and a copy of a training row, also for who has no answer yet.
+PER_EXCESS, COPY, COPY_UNANSWERED = 100.0, 1e6, 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class PoolStage:
+    """Search beyond the paper, for people in blocks."""
+
+    task: SearchTask
+    rules: PoolRules
+    cost: Cost
+    extra_changes: int
+    ranking: Ranking
+    draw_plan: DrawPlan
+    n_samples: int
+    max_samples: int
+    accepted: tuple[IntArray | Codes, ...]
+    final: bool = True
+
+    def run(self, positions: IntArray) -> SearchOutcome:
+        """Search for people, block by block; whole blocks run in threads."""
+        monitor = Monitor(self.task.callback, positions.size)
+        n = min(n_threads(self.task.n_jobs), MAX_THREADS)
+        n_rows = ROWS_PER_PERSON + self.n_samples
+        n_least = min(BLOCKS_PER_THREAD * n, positions.size * n_rows // MIN_DRAWS)
+        in_blocks = blocks_of(self.task, positions, n_rows, max(n_least, 1))
+        runs = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
+        parts = list(map_ordered(lambda run: self._run_block(*run), runs, n))
+        outcome = SearchOutcome.merge(self.task.factuals, parts)
+        return outcome.complete(positions, stopped=monitor.stopped)
+
+    def _run_block(self, block: FactualBlock, monitor: BlockMonitor) -> SearchOutcome:
+        loop = Loop(self, block, monitor)
+        try:
+            with self.task.within_deadline():
+                loop.run()
+        except ExpiredError:
+            monitor.stop()
+        answers, rank = loop.answers()
+        pool = loop.pool
+        misses, reasons = MeasuredRows.concat(self.task.factuals, []), dict[int, Reason]()
+        left = np.setdiff1d(np.arange(pool.people.size), pool.person[answers])
+        if self.final and not (self.task.answers_only or monitor.stopped):
+            misses, reasons = explain_pool(pool, left, loop.n_tried)
+        else:
+            reasons = dict.fromkeys(pool.people[left].tolist(), STOPPED)
+        monitor.finish(block.positions.size, pool.n_evaluated)
+        return SearchOutcome(
+            answers=pool.measured(answers, rank),
+            misses=misses,
+            reasons=reasons,
+            n_evaluated=pool.n_evaluated,
+        )
+
+
+class Loop:
+    """Scores the rows of a block of people until everybody has an answer or a reason."""
+
+    def __init__(self, stage: PoolStage, block: FactualBlock, monitor: BlockMonitor) -> None:
+        self.stage, self._monitor = stage, monitor
+        self.sources = Sources(
+            stage.task,
+            stage.rules,
+            block,
+            stage.draw_plan,
+            (stage.n_samples, stage.max_samples),
+            stage.accepted,
+        )
+        self.pool: Pool = self.sources.pool
+        n_people = block.positions.size
+        model = stage.rules.knn_distance
+        self._typical = 0.0 if model is None else model.median
+        self._price = stage.cost.price(self._typical)
+        features = len(stage.task.factuals.schema.features)
+        self._scale = features if is_mean(stage.rules.distance) else 1
+        # The best answer so far of each person, -1 for none, and its cost.
+        self.best: IntArray = np.full(n_people, -1)
+        self._best_cost: FloatArray = np.full(n_people, np.inf)
+        # The fewest changes that do for a person, as far as is known or predicted.
+        self._fewest: IntArray = np.full(n_people, self.pool.n_mutable)
+        self.n_tried, self.n_refused, self._n_better, self._n_widened = np.zeros(
+            (4, n_people), dtype=np.int64
+        )
+        self._done: BoolArray = np.zeros(n_people, dtype=bool)
+
+    def run(self) -> None:
+        """Find everybody's answers."""
+        everybody = np.arange(self._done.size)
+        self.sources.add_first(everybody, plausible=self.stage.extra_changes > 0)
+        self._combine(everybody)
+        for _ in range(MAX_SECOND_THOUGHTS):
+            self._settle()
+            # What was only predicted does not count any more.
+            self._fewest, before = self._fewest_known(), self.best.copy()
+            self._update(np.flatnonzero(before >= 0))
+            self._done = self.best == before
+            if self._done.all() or self._stopped():
+                break
+        if self.stage.ranking.n_counterfactuals > 1:
+            self._find_further()
+
+    def _settle(self) -> None:
+        """Score rows until nothing is worth it for anybody."""
+        while not self._stopped() and not self._done.all():
+            people = np.flatnonzero(~self._done)
+            chosen = self._choose(people)
+            self._score(chosen)
+            self._conclude(np.setdiff1d(people, self.pool.person[chosen]))
+
+    def answers(self) -> tuple[IntArray, IntArray]:
+        """The answers by id, and their ranks."""
+        if self.stage.ranking.n_counterfactuals == 1 or self._monitor.stopped:
+            found = self.best[self.best >= 0]
+            return found, np.ones_like(found)
+        good = self._needed(self._good(np.flatnonzero(self.pool.valid)))
+        parent, child = self.sources.undone(good)
+        # A further answer is returned only if none of its changes may be needless.
+        doubtful = np.setdiff1d(parent[np.isin(child, self._doubtful(child))], self.best)
+        return self._select(good[~np.isin(good, doubtful)])
+
+    def _stopped(self) -> bool:
+        n_settled = int(self._done.sum())
+        return self._monitor.stopped or self._monitor.report(n_settled, self.pool.n_evaluated)
+
+    def _costs(self, row_ids: IntArray) -> FloatArray:
+        """What rows cost; an unknown distance to accepted rows is taken for a typical one."""
+        pool, person = self.pool, self.pool.person[row_ids]
+        knn_distance, n_changes = pool.knn_distance[row_ids], pool.n_changes[row_ids]
+        measures = RowMeasures(
+            n_changes,
+            pool.distance[row_ids] * self._scale,
+            np.where(np.isnan(knn_distance), UNMEASURED * self._typical, knn_distance),
+            self._typical,
+        )
+        excess = np.maximum(n_changes - self._fewest[person] - self.stage.extra_changes, 0)
+        cost = self.stage.cost.of_rows(measures) + PER_EXCESS * excess
+        return cost + COPY * pool.copy[row_ids]
+
+    def _open(self, people: IntArray) -> IntArray:
+        """Rows of people that were not scored, and that nothing excludes as far as is known."""
+        pool, here = self.pool, np.zeros(self._done.size, dtype=bool)
+        here[people] = True
+        may = (pool.excluded_by == UNKNOWN) | (pool.excluded_by == MAY_RETURN)
+        return np.flatnonzero(~pool.scored & may & here[pool.person])
+
+    def _choose(self, people: IntArray) -> IntArray:
+        """The rows that are most worth a score: one of each person, more if many failed."""
+        pool, chosen = self.pool, [np.empty(0, dtype=np.int64)]
+        answered, small = self.best[people] >= 0, self.sources.is_small[people]
+        most = np.array(MAX_TRIES)[self._n_widened[people]]
+        goes_on = np.where(
+            answered, self._n_better[people] < MAX_BETTER, self.n_tried[people] < most
+        )
+        goes_on |= small
+        people = people[goes_on & pool.may_score(people)]
+        wanted = np.where(self.best >= 0, 1, np.maximum(self.n_tried // 3, 1))
+        rows = self._open(people)
+        self._expect_fewest(people, rows)
+        n_checked = N_CHECKED
+        while rows.size:
+            person, chance = pool.person[rows], pool.chance(rows)
+            # In a small table everything that may be better is scored.
+            price = np.where(self.sources.is_small[person], 0.0, self._price)
+            price = price * (1 + WARY * self.n_refused[person])
+            index = self._costs(rows) + price / np.maximum(chance, MIN_CHANCE)
+            # Where nothing else is likely to do, a copy is better than nothing.
+            index -= (COPY - COPY_UNANSWERED) * (pool.copy[rows] & (self.best[person] < 0))
+            hopeless = (chance < HOPELESS) & (self.n_tried[person] >= MIN_TRIES)
+            hopeless &= ~self.sources.is_small[person]
+            worth = (index < self._best_cost[person]) & ~hopeless
+            rows, index = rows[worth], index[worth]
+            first = best_of_each(
+                pool.person[rows], index, rows, n=np.maximum(n_checked, wanted[pool.person[rows]])
+            )
+            top = rows[first]
+            person = pool.person[top]
+            unknown = pool.excluded_by[top] == UNKNOWN
+            if self.stage.cost.uses_knn:
+                unknown |= np.isnan(pool.knn_distance[top])
+            leads = times_seen_before(person) < wanted[person]
+            undecided = np.zeros(self._done.size, dtype=bool)
+            undecided[person[unknown & leads]] = True
+            chosen.append(top[leads & ~undecided[person]])
+            self._check(top[unknown & undecided[person]])
+            rows = rows[undecided[pool.person[rows]]]
+            rows = rows[pool.excluded_by[rows] <= MAY_RETURN]
+            n_checked *= 2
+        return np.concatenate(chosen)
+
+    def _check(self, row_ids: IntArray) -> None:
+        """Find out what decides whether rows are worth a score."""
+        may = row_ids[self.pool.may_return(row_ids)]
+        if self.stage.cost.uses_knn:
+            self.pool.measure_knn(may)
+
+    def _expect_fewest(self, people: IntArray, rows: IntArray) -> None:
+        """Find the fewest changes that do for people, by the scores and predictions so far."""
+        if self.stage.cost.fewest_first:
+            return
+        pool = self.pool
+        fewest = self._fewest_known()
+        rows = rows[pool.chance(rows) >= LIKELY]
+        n_checked = N_CHECKED
+        while rows.size:
+            known = rows[pool.excluded_by[rows] == MAY_RETURN]
+            np.minimum.at(fewest, pool.person[known], pool.n_changes[known])
+            fewer = pool.n_changes[rows] < fewest[pool.person[rows]]
+            rows = rows[fewer & (pool.excluded_by[rows] == UNKNOWN)]
+            first = best_of_each(
+                pool.person[rows], pool.n_changes[rows], pool.distance[rows], rows, n=n_checked
+            )
+            pool.may_return(rows[first])
+            n_checked *= 2
+        self._fewest[people] = fewest[people]
+
+    def _fewest_known(self) -> IntArray:
+        """The fewest changes of the good rows of each person."""
+        fewest = np.full(self._done.size, self.pool.n_mutable)
+        good = self._good(np.flatnonzero(self.pool.valid))
+        np.minimum.at(fewest, self.pool.person[good], self.pool.n_changes[good])
+        return fewest
+
+    def _good(self, row_ids: IntArray) -> IntArray:
+        """Those of some rows that are valid and may be returned."""
+        row_ids = row_ids[self.pool.valid[row_ids] & self.pool.scored[row_ids]]
+        return row_ids[self.pool.may_return(row_ids)]
+
+    def _score(self, row_ids: IntArray) -> None:
+        """Have rows scored, and note what that changes."""
+        if not row_ids.size:
+            return
+        pool = self.pool
+        person = pool.person[row_ids]
+        np.add.at(self._n_better, person, self.best[person] >= 0)
+        pool.score_rows(row_ids)
+        np.add.at(self.n_tried, person, pool.scored[row_ids])
+        np.add.at(self.n_refused, person, pool.scored[row_ids] & ~pool.valid[row_ids])
+        found = self._good(row_ids)
+        if found.size:
+            # First, because the time may be up any moment.
+            first = found[best_of_each(pool.person[found], self._costs(found), found)]
+            first = first[self.best[pool.person[first]] < 0]
+            self.best[pool.person[first]] = first
+            pool.measure_knn(found)
+            self.sources.add_around(found)
+            self._update(np.unique(pool.person[found]))
+
+    def _update(self, people: IntArray) -> None:
+        """Find the best rows of people anew, none of which has a needless change."""
+        pool = self.pool
+        good = np.flatnonzero(pool.valid & np.isin(pool.person, people))
+        good = self._needed(self._good(good))
+        np.minimum.at(self._fewest, pool.person[good], pool.n_changes[good])
+        cost = self._costs(good)
+        place = best_of_each(pool.person[good], cost, good)
+        best = good[place]
+        self.best[people], self._best_cost[people] = -1, np.inf
+        self.best[pool.person[best]], self._best_cost[pool.person[best]] = best, cost[place]
+
+    def _needed(self, good: IntArray) -> IntArray:
+        """Good rows that are not good any more with one of their changes undone."""
+        parent, child = self.sources.undone(good)
+        needless = parent[self.pool.valid[child] & (self.pool.excluded_by[child] == MAY_RETURN)]
+        return good[~np.isin(good, needless)]
+
+    def _doubtful(self, row_ids: IntArray) -> IntArray:
+        """Those of some rows that may be returned and are not known to be refused."""
+        pool = self.pool
+        row_ids = np.unique(row_ids[~pool.scored[row_ids]])
+        sure = pool.chance(row_ids) < IMPOSSIBLE
+        sure &= ~self.sources.is_small[pool.person[row_ids]]
+        row_ids = row_ids[~sure]
+        return row_ids[pool.may_return(row_ids)]
+
+    def _conclude(self, people: IntArray) -> None:
+        """Go on for people for whom nothing seems worth a score."""
+        pool = self.pool
+        answered = people[self.best[people] >= 0]
+        may = answered[pool.may_score(answered)]
+        child = np.unique(self.sources.undone(self.best[may])[1])
+        child = self._doubtful(child)
+        self._score(child)
+        self._done[np.setdiff1d(answered, pool.person[child])] = True
+        left = np.setdiff1d(people, answered)
+        over = (self._n_widened[left] + 1 == len(MAX_TRIES)) | ~pool.may_score(left)
+        over |= self.sources.is_small[left] | self.stage.task.brief
+        self._done[left[over]] = True
+        for wider in np.unique(self._n_widened[left[~over]]).tolist():
+            theirs = left[~over & (self._n_widened[left] == wider)]
+            self.sources.widen(theirs, wider)
+            self._n_widened[theirs] += 1
+            self.sources.add_combinations(theirs)
+
+    def _combine(self, people: IntArray) -> None:
+        """Add more for people for whom no single change is expected to do."""
+        pool = self.pool
+        rows = self._open(people)
+        rows = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= LIKELY)]
+        left = np.setdiff1d(people, pool.person[rows[pool.may_return(rows)]])
+        left = left[~self.sources.is_small[left]]
+        self.sources.add_singles(left, thorough=True)
+        self.sources.add_combinations(left)
+
+    def _find_further(self) -> None:
+        """Score rows that would be further answers, until all that are selected are good."""
+        pool, n_wanted = self.pool, self.stage.ranking.n_counterfactuals
+        n_before = self.n_tried.copy()
+        people = np.flatnonzero(self.best >= 0)
+        while people.size and not self._stopped():
+            rows = self._open(people)
+            small = self.sources.is_small[pool.person[rows]]
+            rows = rows[(pool.chance(rows) >= LIKELY) | small]
+            rows = self._different(rows, 10 * n_wanted)
+            rows = rows[pool.may_return(rows)]
+            good = self._good(np.flatnonzero(np.isin(pool.person, people)))
+            selected, _ = self._select(np.concatenate([self._needed(good), rows]))
+            child = self.sources.undone(selected[pool.scored[selected]])[1]
+            chosen = np.concatenate([selected[~pool.scored[selected]], self._doubtful(child)])
+            chosen = np.unique(chosen)
+            person = pool.person[chosen]
+            left = (self.n_tried - n_before)[person] + times_seen_before(person) < 12 * n_wanted
+            left |= self.sources.is_small[person]
+            chosen = chosen[left & pool.may_score(person)]
+            people = np.unique(pool.person[chosen])
+            kept = self.best.copy()
+            self._score(chosen)
+            # The first answer stays the one that a person would get alone.
+            self.best = kept
+
+    def _different(self, row_ids: IntArray, most: int) -> IntArray:
+        """The cheapest rows of each person, and first those that change other features."""
+        pool = self.pool
+        changed = (pool.cells[row_ids] != OWN).astype(np.int32)
+        changed[:, 0] = pool.person[row_ids]
+        alike = RowTable(changed.shape[1]).number_rows(changed)
+        cost = self._costs(row_ids)
+        by_cost = np.lexsort((row_ids, cost, alike))
+        place = np.empty_like(row_ids)
+        place[by_cost] = times_seen_before(alike[by_cost])
+        n = np.where(self.sources.is_small[pool.person[row_ids]], row_ids.size, most)
+        return row_ids[best_of_each(pool.person[row_ids], place > 2, cost, row_ids, n=n)]
+
+    def _select(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
+        """Rows with ranks: each person's first answer, then those that are best or differ most."""
+        pool, ranking = self.pool, self.stage.ranking
+        if not self.stage.cost.fewest_first:
+            most = self._fewest[pool.person[row_ids]] + self.stage.extra_changes
+            row_ids = row_ids[pool.n_changes[row_ids] <= most]
+        row_ids = row_ids[self.best[pool.person[row_ids]] >= 0]
+        is_first = self.best[pool.person[row_ids]] == row_ids
+        cost = self._costs(row_ids)
+        order = np.lexsort((row_ids, cost, ~is_first, pool.person[row_ids]))
+        row_ids = row_ids[order]
+        if not row_ids.size:
+            return row_ids, row_ids
+        _, person = np.unique(pool.person[row_ids], return_inverse=True)
+        place = times_seen_before(person)
+        block = pool.as_block(row_ids, person, place)
+        listed = np.zeros(block.shape, dtype=bool)
+        listed[person, place] = True
+        n_people, n_rows = block.shape
+        nonredundant = NonRedundant(block.comparison, min(ranking.n_wanted, n_rows))
+        draw = np.tile(np.arange(n_rows, dtype=np.int32), (n_people, 1))
+        kept = nonredundant.keep(np.arange(n_people), draw, listed)[person, place]
+        row_ids, person, draw_of = row_ids[kept], person[kept], place[kept].astype(np.int32)
+        place = times_seen_before(person)
+        rank = place + 1
+        if ranking.diversity is not None:
+            gower = pool.distance[row_ids]
+            rank = diverse_ranks(block, person, draw_of, place, gower, ranking)
+        taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
+        return row_ids[taken], rank[taken]

@@ -1,0 +1,379 @@
+"""The pool: all rows that a search considers for a block of people, and what is known of each.
+
+Beyond the paper. Each distinct row of a person is stored once. Its changes and its distance are
+known from the start, and what the surrogate predicts of it; whether it may be returned is found out
+when that matters; the predictor's score is known once the row was scored.
+
+A prediction is corrected by the surrogate's errors for the same person: at their own row, whose
+score is known, and at every row that was scored. Errors at rows that share more cells count more.
+
+Always true: what is known of a person's rows depends on no other person; the predictor scores no
+row twice, and for no person more rows than ``max_evaluations``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ..candidates import CandidateEncodings, CandidateRows, Candidates, MeasuredRows, code_numbers
+from ..distances import Gower, is_gower, measure_rows
+from ..kernels import (
+    BoolArray,
+    Codes,
+    Comparison,
+    FloatArray,
+    IntArray,
+    RowTable,
+    times_seen_before,
+    weigh_errors,
+)
+from ..plausibility.model import KnnDistance
+from ..plausibility.surrogate import Surrogate
+from ..postprocess.filters import IsPlausible, RowFilter
+from ..predictors.decision import ScoredRows
+from ..protocols import Distance
+from ..tables.schema import OWN
+from .consequences import GrowingTables
+from .reasons import Exclusion, bound_exclusion, exclusion_of
+
+if TYPE_CHECKING:
+    from .stage import SearchTask
+
+# Decimals by which predictions and scores are compared: further ones may depend on the number of
+# rows in a call.
+DECIMALS = 10
+# Errors are halved per differing cell, and shrunk towards zero with this prior weight.
+NO_ERROR = 0.1
+# At most this many scores of a person correct predictions.
+MAX_LEARNED = 64
+# Whether a row may be returned: not known yet, yes, or the number of what excludes it.
+UNKNOWN, MAY_RETURN = -1, 0
+
+
+@dataclass(frozen=True, eq=False)
+class PoolRules:
+    """What the rows of a pool must satisfy, and how they are measured."""
+
+    filters: tuple[RowFilter, ...]
+    plausible: IsPlausible | None
+    distance: Distance
+    max_sparsity: int | None
+    max_distance: float | None
+    surrogate: Surrogate
+    knn_distance: KnnDistance | None
+    copies_last: bool
+    count_actions: bool
+
+    @property
+    def exclusions(self) -> list[Exclusion]:
+        """What can exclude a row: bounds, filters, and plausibility at the end."""
+        bounds = [
+            bound_exclusion(name, getattr(self, name)) for name in ("max_sparsity", "max_distance")
+        ]
+        checks: list[RowFilter | IsPlausible] = [*self.filters]
+        if self.plausible is not None:
+            checks.append(self.plausible)
+        return bounds + [exclusion_of(check) for check in checks]
+
+
+class Pool:
+    """All rows considered for a block of people.
+
+    ``people`` are their positions among the factuals; ``person`` is a place among these. The first
+    rows are the people's own.
+    """
+
+    def __init__(
+        self,
+        task: SearchTask,
+        rules: PoolRules,
+        people: IntArray,
+        tables: Sequence[pd.Series[Any]],
+    ) -> None:
+        self.task, self.rules, self.people = task, rules, people
+        self.factuals = task.factuals
+        self.values = GrowingTables(self.factuals, tables)
+        self.n_mutable = int(self.factuals.schema.mutable.size)
+        width = 1 + self.n_mutable
+        self._row_ids, self._actions = RowTable(width), RowTable(width)
+        self._completed: IntArray = np.empty(0, dtype=np.int64)
+        self._encodings: CandidateEncodings | None = None
+        self.cells: Codes = np.empty((0, width), dtype=np.int32)
+        self.person, self.sparsity, self.n_changes = np.empty((3, 0), dtype=np.int64)
+        self.distance, self.margin, self.score, self.knn_distance = np.empty((4, 0))
+        self._response, self._total, self._weight = np.empty((3, 0))
+        self.scored, self.valid, self.copy = np.empty((3, 0), dtype=bool)
+        self.excluded_by: IntArray = np.empty(0, dtype=np.int64)
+        none = np.empty(0, dtype=np.int64)
+        self._errors: tuple[IntArray, IntArray, FloatArray] = none, none, np.empty(0)
+        self._n_learned: IntArray = np.zeros(people.size, dtype=np.int64)
+        self.n_evaluated = 0
+        self._add_own()
+
+    def _add_own(self) -> None:
+        """Add the people's own rows; their scores are known."""
+        own, person = self.task.factual_scores, np.arange(self.people.size)
+        unchanged = np.full((self.n_mutable, person.size), OWN, dtype=np.int32)
+        row_ids = self.add(person, unchanged)
+        self.excluded_by[row_ids] = MAY_RETURN
+        if own is not None:
+            refused = np.zeros(person.size, dtype=bool)
+            self._learn(row_ids, ScoredRows(own.score[self.people], refused))
+        self.scored[row_ids] = True
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @property
+    def recomputed(self) -> list[int]:
+        """Places of the mutable features that are only recomputed from others."""
+        return self.task.recomputed
+
+    def codes(self, row_ids: IntArray) -> Codes:
+        """Codes of rows, shape (n_mutable, n_rows)."""
+        return np.ascontiguousarray(self.cells[row_ids, 1:].T)
+
+    def actions(self, row_ids: IntArray) -> Codes:
+        """Codes of rows without what follows from other changes."""
+        codes = self.codes(row_ids)
+        codes[self.recomputed] = OWN
+        return codes
+
+    def rows(self, row_ids: IntArray) -> CandidateRows:
+        """Rows by id."""
+        owner = self.people[self.person[row_ids]]
+        return CandidateRows(self.factuals, owner, self.codes(row_ids), self.values.tables)
+
+    def add(self, person: IntArray, codes: Codes) -> IntArray:
+        """The id of each row, with what follows from its changes; new rows are added."""
+        cells = np.concatenate([person[None].astype(np.int32), codes]).T
+        consequences = self.task.consequences
+        if consequences is None:
+            return self._number(cells)
+        # What follows is computed once for each set of changes.
+        cells[:, [1 + at for at in consequences.places]] = OWN
+        actions = self._actions.number_rows(cells)
+        new = _first_new(actions, self._completed.size)
+        if new.size:
+            owner, changes = self.people[person[new]], np.ascontiguousarray(cells[new, 1:].T)
+            cells[new, 1:] = consequences.complete(self.values, owner, changes).T
+            self._completed = append(self._completed, self._number(cells[new]))
+        return self._completed[actions]
+
+    def preview(self, person: IntArray, codes: Codes, *, own: bool = True) -> FloatArray:
+        """By how many typical errors rows are predicted to be valid; nothing is added.
+
+        What follows from changes is left out, and so are corrections by other rows than the
+        person's own; without ``own``, all of them.
+        """
+        rows = CandidateRows(self.factuals, self.people[person], codes, self.values.tables)
+        response = self.rules.surrogate.predict(self.encodings.tree_codes(rows))
+        if own:
+            response = response + self._own_error(person)
+        return self._margin(response) / self.error
+
+    def _own_error(self, person: IntArray) -> FloatArray:
+        """The surrogate's error at people's own rows, as far as it corrects other rows."""
+        return self._total[person] / (self._weight[person] + NO_ERROR)
+
+    @property
+    def error(self) -> float:
+        """The typical error of the surrogate."""
+        return max(self.rules.surrogate.error, 1e-9)
+
+    @property
+    def encodings(self) -> CandidateEncodings:
+        """The encodings of all values so far."""
+        if self._encodings is None or self._encodings.tables is not self.values.tables:
+            self._encodings = CandidateEncodings(self.factuals, self.values.tables)
+        return self._encodings
+
+    def chance(self, row_ids: IntArray) -> FloatArray:
+        """How likely rows are to be valid, as far as the surrogate can tell; 0 or 1 if scored."""
+        short = self.margin[row_ids] / self.error
+        # Student's t distribution with two degrees of freedom: large errors are not rare.
+        chance = 0.5 + short / (2 * np.sqrt(2 + short * short))
+        return np.where(self.scored[row_ids], self.valid[row_ids], chance)
+
+    def may_return(self, row_ids: IntArray) -> BoolArray:
+        """Which rows may be returned if they are valid: found out once, cheap checks first."""
+        new = np.unique(row_ids[self.excluded_by[row_ids] == UNKNOWN])
+        if new.size:
+            self.excluded_by[new] = self._find_exclusions(new)
+        return self.excluded_by[row_ids] == MAY_RETURN
+
+    def _find_exclusions(self, row_ids: IntArray) -> IntArray:
+        rules, found = self.rules, np.full(row_ids.size, MAY_RETURN)
+        for number, (cost, most) in enumerate(
+            [
+                (self.sparsity[row_ids], rules.max_sparsity),
+                (self.distance[row_ids], rules.max_distance),
+            ],
+            1,
+        ):
+            if most is not None:
+                found[(found == MAY_RETURN) & (cost > most)] = number
+        checks: list[RowFilter | IsPlausible] = [*rules.filters]
+        if rules.plausible is not None:
+            checks.append(rules.plausible)
+        for number, check in enumerate(checks, 3):
+            left = np.flatnonzero(found == MAY_RETURN)
+            if left.size:
+                found[left[~check.keeps(self.rows(row_ids[left]))]] = number
+        return found
+
+    def measure_knn(self, row_ids: IntArray) -> None:
+        """Find the distance of rows to accepted ones, and which are copies, unless known."""
+        new = np.unique(row_ids[np.isnan(self.knn_distance[row_ids])])
+        if not new.size:
+            return
+        if self.rules.knn_distance is None:
+            self.knn_distance[new] = 0.0
+            return
+        points = self.encodings.points(self.rows(new))
+        self.knn_distance[new], copy = self.rules.knn_distance(points)
+        self.copy[new] = copy & self.rules.copies_last
+
+    def may_score(self, person: IntArray) -> BoolArray:
+        """Whether the predictor may score another row of people."""
+        may: BoolArray = self.task.scores.n_left(self.people[person]) > 0
+        return may
+
+    def score_rows(self, row_ids: IntArray) -> None:
+        """Have the predictor score rows, up to each person's limit, and correct predictions."""
+        row_ids = np.unique(row_ids[~self.scored[row_ids]])
+        left = self.task.scores.n_left(self.people[self.person[row_ids]])
+        row_ids = row_ids[times_seen_before(self.person[row_ids]) < left]
+        if not row_ids.size:
+            return
+        rows, keys = self.rows(row_ids), self._keys(row_ids)
+        scored, n_new = self.task.scores.score(self.task.decision, rows, keys)
+        self.n_evaluated += n_new
+        # All at once: corrections must not depend on where calls are cut.
+        self._learn(row_ids, scored)
+
+    def measured(self, row_ids: IntArray, rank: IntArray) -> MeasuredRows:
+        """Rows with their measures, by factual and rank."""
+        rows = self.rows(row_ids)
+        plain = is_gower(self.rules.distance) and getattr(self.rules.distance, "weights", 1) is None
+        gower = self.distance[row_ids] if plain else measure_rows(Gower(), rows)
+        costs = self.score[row_ids], self.sparsity[row_ids], gower
+        return MeasuredRows(rows.compacted(), self._keys(row_ids), rank, *costs).sort()
+
+    def as_block(self, row_ids: IntArray, person: IntArray, place: IntArray) -> Candidates:
+        """Rows as candidates of some people, numbered from 0; each row at its place."""
+        source = np.empty(int(person.max(initial=-1)) + 1, dtype=np.int64)
+        source[person] = self.people[self.person[row_ids]]
+        codes = np.full(
+            (self.n_mutable, source.size, int(place.max(initial=0)) + 1), OWN, dtype=np.int32
+        )
+        codes[:, person, place] = self.codes(row_ids)
+        tables, rows = self.values.tables, self.factuals
+        comparison = Comparison(
+            codes=codes,
+            numbers=code_numbers(rows, tables),
+            own_codes=np.full((self.n_mutable, source.size), OWN, dtype=np.int32),
+            own_numbers=rows.own_numbers(source),
+            spreads=rows.schema.spreads,
+            group=np.arange(source.size),
+            n_features=len(rows.schema.features),
+        )
+        distinct = np.ones(codes.shape[1:], dtype=bool)
+        return Candidates(rows, source, comparison, np.arange(codes.shape[2]), distinct, tables)
+
+    def _keys(self, row_ids: IntArray) -> Codes:
+        """What tells rows apart in the memory of scores: their people and actions."""
+        keys = self.cells[row_ids].copy()
+        keys[:, 0] = self.people[keys[:, 0]]
+        keys[:, [1 + at for at in self.recomputed]] = OWN
+        return keys
+
+    def _number(self, cells: Codes) -> IntArray:
+        n_known, row_ids = len(self.cells), self._row_ids.number_rows(cells)
+        new = _first_new(row_ids, n_known)
+        if new.size:
+            self._append(cells[new])
+        return row_ids
+
+    def _append(self, cells: Codes) -> None:
+        """Add rows that are not in the pool yet, and predict their scores."""
+        n_before, n_new = len(self.cells), len(cells)
+        row_ids = np.arange(n_before, n_before + n_new)
+        self.cells = append(self.cells, cells)
+        self.person = append(self.person, cells[:, 0].astype(np.int64))
+        for name in ("score", "margin", "_response", "_total", "_weight"):
+            setattr(self, name, append(getattr(self, name), np.zeros(n_new)))
+        for name in ("scored", "valid", "copy"):
+            setattr(self, name, append(getattr(self, name), np.zeros(n_new, dtype=bool)))
+        self.knn_distance = append(self.knn_distance, np.full(n_new, np.nan))
+        self.excluded_by = append(self.excluded_by, np.full(n_new, UNKNOWN))
+        changed = cells[:, 1:] != OWN
+        sparsity = changed.sum(axis=1)
+        self.sparsity = append(self.sparsity, sparsity)
+        if self.rules.count_actions:
+            sparsity = sparsity - changed[:, self.recomputed].sum(axis=1)
+        self.n_changes = append(self.n_changes, sparsity)
+        rows = self.rows(row_ids)
+        self.distance = append(self.distance, measure_rows(self.rules.distance, rows))
+        self._response[row_ids] = self.rules.surrogate.predict(self.encodings.tree_codes(rows))
+        self._correct(row_ids, self._errors)
+
+    def _learn(self, row_ids: IntArray, scored: ScoredRows) -> None:
+        """Keep the predictor's scores, and correct the predictions for other rows."""
+        self.score[row_ids], self.valid[row_ids] = scored.score, scored.valid
+        self.scored[row_ids] = True
+        person = self.person[row_ids]
+        # Each person's first scores correct the most.
+        taught = self._n_learned[person] + times_seen_before(person) < MAX_LEARNED
+        np.add.at(self._n_learned, person[taught], 1)
+        response = self.rules.surrogate.response(scored)
+        error = response - self._response[row_ids]
+        new = person[taught], row_ids[taught], error[taught]
+        self._errors = tuple(map(np.concatenate, zip(self._errors, new, strict=True)))  # type: ignore[assignment]
+        touched = np.zeros(self.people.size, dtype=bool)
+        touched[person] = True
+        self._correct(np.flatnonzero(touched[self.person] & ~self.scored), new)
+        self._correct(row_ids[row_ids < self.people.size], new)
+        self.margin[row_ids] = self._margin(response)
+
+    def _correct(self, row_ids: IntArray, errors: tuple[IntArray, IntArray, FloatArray]) -> None:
+        """Add errors at people's rows to the corrections of their other rows."""
+        order = np.argsort(errors[0], kind="stable")
+        person, theirs = errors[0][order], self.person[row_ids]
+        between = np.searchsorted(person, theirs), np.searchsorted(person, theirs, side="right")
+        sums = self._total[row_ids], self._weight[row_ids]
+        found = weigh_errors(self.cells, row_ids, between, errors[1][order], errors[2][order], sums)
+        self._total[row_ids], self._weight[row_ids] = found
+        correction = found[0] / (found[1] + NO_ERROR)
+        self.margin[row_ids] = self._margin(self._response[row_ids] + correction)
+
+    def _margin(self, response: FloatArray) -> FloatArray:
+        return self.rules.surrogate.margin(self.task.decision, response).round(DECIMALS)
+
+
+def _first_new(row_ids: IntArray, n_known: int) -> IntArray:
+    """Where ids beyond the known ones first appear, which they do in ascending order."""
+    largest = np.maximum.accumulate(np.maximum(row_ids, n_known - 1))
+    return np.flatnonzero(np.diff(largest, prepend=n_known - 1))
+
+
+def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Both arrays as one, with spare room, so that repeated appending seldom copies."""
+    size, room = len(array) + len(more), array.base
+    if room is None or room.ndim != array.ndim or len(room) < size:
+        room = np.empty((2 * size, *array.shape[1:]), dtype=array.dtype)
+        room[: len(array)] = array
+    room[len(array) : size] = more
+    return room[:size]
+
+
+def best_of_each(person: IntArray, *keys: np.ndarray, n: int | IntArray = 1) -> IntArray:
+    """Places of each person's first ``n`` entries in the order of the keys, decisive key first."""
+    order = np.lexsort((*reversed(keys), person))
+    limit = n if isinstance(n, int) else n[order]
+    return order[times_seen_before(person[order]) < limit]

@@ -1,0 +1,533 @@
+"""The sources of a pool: where the rows come from that a search considers.
+
+Beyond the paper. Draws of the model (step 2) are realistic as a whole, so the most promising are
+kept, and so are those of their changes that bring most: the surrogate ranks the changes of a draw
+by what each brings alone, and the shortest start of that list that it predicts valid is tried with
+single changes left out. Single changes go to frequent or evenly spaced values that a person may
+have, and to values between the own one and one that does. Combinations start from the most
+promising single changes. What follows from changes follows in every row, and features that change
+only together do so here.
+
+Always true: a person's rows depend on no other person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from ..candidates import Candidates
+from ..constraints.kinds import Together
+from ..generate import BYTES_PER_CANDIDATE, DrawPlan, FactualBlock, generate
+from ..kernels import BoolArray, Codes, DrawLimits, IntArray, check_cancellation, times_seen_before
+from ..tables.schema import OWN
+from .pool import Pool, PoolRules, best_of_each
+from .stage import SearchTask
+
+# Draws of a person whose changes are looked at.
+N_STARTS = 12
+# Of them, plausible ones that are reduced as long as they stay plausible.
+N_PLAUSIBLE = 6
+# Draws of a person without an answer that are checked.
+N_LOOKED_AT = 1000
+# Predictions may fall short of the desired set by this many typical errors.
+SHORT = -2.0
+# Predictions so many typical errors inside the desired set are likely enough.
+ENOUGH = 1.0
+# With more mutable features, only those that the surrogate splits on most often change alone.
+MAX_FEATURES = 32
+# Values of a feature that are tried: of one with few values all, of numbers this many quantiles,
+# and the most levels.
+ALL_VALUES, N_QUANTILES, MAX_LEVELS = 32, 15, 64
+# Single changes kept for a person, and those that are combined.
+N_SINGLES, N_COMBINED, PER_FEATURE, N_PAIRS = 40, 24, 3, 40
+# Changes that are left out of a draw, one by one, at most.
+MAX_LEFT_OUT = 40
+# Values tried between the own one and one that does.
+N_BETWEEN = 6
+# All rows that the values of a person can make are tried if there are no more than these.
+SMALL_TABLE = 300
+# Any subset of up to 5 changes may be undone; of more changes, at most two at once, and of
+# many single ones.
+ALL_SUBSETS_OF, MAX_UNDONE, PAIRS_OF = 5, 2, 30
+# Without an answer, first so many times the draws, then as many as there may be.
+MORE_DRAWS = 10
+
+
+class Sources:
+    """Adds rows to the pool of a block of people."""
+
+    def __init__(
+        self,
+        task: SearchTask,
+        rules: PoolRules,
+        block: FactualBlock,
+        draw_plan: DrawPlan,
+        n_draws: tuple[int, int],
+        accepted: Sequence[IntArray | Codes],
+    ) -> None:
+        self.task, self._block, self._plan = task, block, draw_plan
+        self._n_first, self._n_most = n_draws
+        candidates = self._draw(block, 0, self._n_first)
+        self.pool = Pool(task, rules, block.positions, candidates.tables)
+        self._candidates = candidates
+        schema = task.factuals.schema
+        self._sets = feature_sets(task)
+        pairs = zip(candidates.tables, task.factuals.tables, strict=True)
+        # Values of a generator's own are only drawn.
+        trained = np.array([table is known for table, known in pairs])
+        self._alone = trained & self._sets.any(axis=0)
+        if schema.mutable.size > MAX_FEATURES and rules.surrogate.trees:
+            self._alone &= np.isin(schema.mutable, rules.surrogate.inputs(MAX_FEATURES))
+        self._frequent = [
+            frequent_codes(counts, schema.features[position].kind == "numeric")
+            for counts, position in zip(accepted, schema.mutable, strict=True)
+        ]
+        self.is_small: BoolArray = np.zeros(block.positions.size, dtype=bool)
+
+    def add_first(self, people: IntArray, *, plausible: bool) -> None:
+        """Add single changes, and parts of the draws; with ``plausible``, of plausible ones too."""
+        self._add_draws(self._candidates, people, plausible=plausible)
+        del self._candidates
+        self.add_singles(people)
+
+    def widen(self, people: IntArray, n_before: int) -> None:
+        """Add plausible draws among more of them, for people without an answer."""
+        most = min(MORE_DRAWS * self._n_first, self._n_most)
+        start, end = (0, most) if n_before == 0 else (most, self._n_most)
+        if end > start:
+            order = np.argsort(self._block.group[people], kind="stable")
+            room = int(self.task.memory * 1e6 / (BYTES_PER_CANDIDATE * (end - start))) + 1
+            for first in range(0, people.size, room):
+                theirs = people[order[first : first + room]]
+                block = FactualBlock(self._block.positions[theirs], self._block.group[theirs])
+                drawn = self._draw(block, start, end)
+                self._add_draws(drawn, theirs, plausible=True, thorough=True)
+
+    def undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
+        """Pairs of rows and their versions with some changes undone, all of them in the pool.
+
+        Any of up to five changes are undone, one or two of more.
+        """
+        pool = self.pool
+        actions = pool.actions(row_ids)
+        changed = (actions != OWN).T @ self._sets.T
+        n_changed = changed.sum(axis=1)
+        rows, undone = [row_ids[:0]], [np.empty((0, len(self._sets)), dtype=bool)]
+        for n in np.unique(n_changed[n_changed > 1]).tolist():
+            here = np.flatnonzero(n_changed == n)
+            taken = _subsets(n)
+            found = np.zeros((here.size, len(taken), len(self._sets)), dtype=bool)
+            which, feature_set = np.nonzero(changed[here])
+            found[which, :, feature_set] = np.tile(taken.T, (here.size, 1))
+            rows.append(np.repeat(here, len(taken)))
+            undone.append(found.reshape(-1, len(self._sets)))
+        row = np.concatenate(rows)
+        codes = np.where((np.concatenate(undone) @ self._sets).T, OWN, actions[:, row])
+        child = pool.add(pool.person[row_ids[row]], codes)
+        # What follows may be all that is left.
+        other = (child != row_ids[row]) & (pool.sparsity[child] > 0)
+        return row_ids[row[other]], child[other]
+
+    def add_around(self, row_ids: IntArray) -> None:
+        """Add versions of rows with changes undone, and with values nearer to the own ones."""
+        self.undone(row_ids)
+        self._add_between(row_ids)
+
+    def add_combinations(self, people: IntArray) -> None:
+        """Add pairs and triples of promising single changes."""
+        pool = self.pool
+        single = np.flatnonzero((pool.sparsity >= 1) & (self._n_sets(np.arange(len(pool))) == 1))
+        single = single[np.isin(pool.person[single], people)]
+        feature = (pool.actions(single) != OWN).argmax(axis=0)
+        key = pool.person[single] * pool.n_mutable + feature
+        single = single[best_of_each(key, -pool.margin[single], single, n=PER_FEATURE)]
+        single = single[
+            best_of_each(pool.person[single], -pool.margin[single], single, n=N_COMBINED)
+        ]
+        starts = single
+        for _ in range(2):
+            first = best_of_each(pool.person[starts], -pool.margin[starts], starts, n=N_COMBINED)
+            starts = self._joined(starts[first], single)
+            valid = starts[pool.margin[starts] >= 0]
+            valid = valid[best_of_each(pool.person[valid], pool.margin[valid], valid, n=N_STARTS)]
+            self._add_between(valid)
+            # Where pairs do, triples are not needed.
+            do = pool.person[valid[pool.may_return(valid)]]
+            starts = starts[~np.isin(pool.person[starts], do)]
+
+    def _joined(self, starts: IntArray, single: IntArray) -> IntArray:
+        """Rows with one of the single changes more; returns the promising ones."""
+        pool = self.pool
+        left, right = _pairs_within(pool.person[starts], pool.person[single])
+        first, second = pool.actions(starts[left]), pool.actions(single[right])
+        apart = ~((first != OWN) & (second != OWN)).any(axis=0)
+        codes = np.where(first == OWN, second, first)[:, apart]
+        return self._add_promising(pool.person[starts[left[apart]]], codes, N_PAIRS)
+
+    def _draw(self, block: FactualBlock, start: int, end: int) -> Candidates:
+        """Draws of the model; what follows from changes follows when rows are added."""
+        draws, task = np.arange(start, end, dtype=np.int64), self.task
+        return generate(task.generator, task.factual_limits, block, draws, self._plan)
+
+    def _add_draws(
+        self,
+        candidates: Candidates,
+        people: IntArray,
+        *,
+        plausible: bool,
+        thorough: bool = False,
+    ) -> None:
+        """Add the most promising draws of people, and parts of their changes.
+
+        Predictions are made once for each group of people who share draws. With ``plausible``,
+        draws that nothing excludes are looked for too, ``thorough`` among many of them.
+        """
+        pool = self.pool
+        _, first = np.unique(candidates.group, return_index=True)
+        at, draw = np.nonzero(candidates.distinct)
+        margin = np.full(candidates.distinct.shape, -np.inf)
+        codes = candidates.comparison.codes[:, at, draw]
+        codes[self.task.recomputed] = OWN
+        margin[at, draw] = pool.preview(people[first[at]], codes, own=False)
+        who, draw = np.nonzero(candidates.distinct[candidates.group])
+        drawn, person = candidates.select(who, draw).codes, people[who]
+        drawn[self.task.recomputed] = OWN
+        score = margin[candidates.group[who], draw]
+        n_changes = (drawn != OWN).sum(axis=0)
+        some = np.flatnonzero(n_changes > 0)
+        ahead = np.minimum(score[some], 0.0)
+        chosen = some[
+            best_of_each(
+                person[some],
+                -ahead,
+                # Draws with many changes are the most likely to be plausible.
+                draw[some] if thorough else n_changes[some],
+                draw[some],
+                n=N_LOOKED_AT if thorough else N_STARTS,
+            )
+        ]
+        if plausible:
+            row_ids = pool.add(person[chosen], drawn[:, chosen])
+            may = self._first_fitting(row_ids[pool.margin[row_ids] >= 0])
+            codes = pool.actions(may)
+            masks = ((codes != OWN).T @ self._sets.T).astype(bool)
+            self._leave_out(pool.person[may], codes, np.arange(may.size), masks, plausible=True)
+        if thorough:
+            chosen = chosen[~np.isin(person[chosen], pool.person[may])]
+            chosen = chosen[times_seen_before(person[chosen]) < N_STARTS]
+        self._add_parts(person[chosen], drawn[:, chosen])
+
+    def _first_fitting(self, row_ids: IntArray) -> IntArray:
+        """Of rows by person, the first few of each that nothing excludes."""
+        pool, found = self.pool, [row_ids[:0]]
+        n_found: IntArray = np.zeros(pool.people.size, dtype=np.int64)
+        while row_ids.size:
+            first = times_seen_before(pool.person[row_ids]) < N_PLAUSIBLE
+            fits = row_ids[first][pool.may_return(row_ids[first])]
+            fits = fits[
+                times_seen_before(pool.person[fits]) < N_PLAUSIBLE - n_found[pool.person[fits]]
+            ]
+            np.add.at(n_found, pool.person[fits], 1)
+            found.append(fits)
+            row_ids = row_ids[~first]
+            row_ids = row_ids[n_found[pool.person[row_ids]] < N_PLAUSIBLE]
+        return np.concatenate(found)
+
+    def _add_parts(self, person: IntArray, codes: Codes) -> None:
+        """Add rows, and those of their changes that bring most."""
+        pool, sets = self.pool, self._sets
+        pool.add(person, codes)
+        changed = (codes != OWN).T @ sets.T
+        row, which = np.nonzero(changed)
+        gain = pool.preview(person[row], self._some(codes, row, sets[which]))
+        order = np.lexsort((which, -gain, row))
+        row, which = row[order], which[order]
+        place = times_seen_before(row)
+        # The first changes of each row by what they bring, ever more of them.
+        rank = np.full(changed.shape, changed.shape[1])
+        rank[row, which] = place
+        kept = _is_tried(place)
+        row, length = row[kept], place[kept]
+        masks = rank[row] <= length[:, None]
+        margin = pool.preview(person[row], self._some(codes, row, masks @ sets))
+        valid = margin >= 0
+        shortest = np.full(person.size, changed.shape[1])
+        np.minimum.at(shortest, row[valid], length[valid])
+        near = (margin >= SHORT) & (length <= shortest[row] + 2)
+        pool.add(person[row[near]], self._some(codes, row[near], masks[near] @ sets))
+        ends = valid & (length == shortest[row])
+        self._leave_out(person, codes, row[ends], masks[ends])
+
+    def _leave_out(
+        self,
+        person: IntArray,
+        codes: Codes,
+        row: IntArray,
+        masks: BoolArray,
+        *,
+        plausible: bool = False,
+    ) -> None:
+        """Add rows without changes that the surrogate predicts to be needless, one by one.
+
+        With ``plausible``, as long as nothing excludes them.
+        """
+        pool, sets = self.pool, self._sets
+        for _ in range(MAX_LEFT_OUT):
+            check_cancellation()
+            if not row.size:
+                return
+            many = masks.sum(axis=1) > 1
+            at, which = np.nonzero(masks & many[:, None])
+            fewer = masks[at]
+            fewer[np.arange(at.size), which] = False
+            margin = pool.preview(person[row[at]], self._some(codes, row[at], fewer @ sets))
+            near = np.flatnonzero(margin >= (0.0 if plausible else SHORT / 2))
+            if plausible:
+                near = near[best_of_each(at[near], -margin[near], which[near], n=2)]
+            added = pool.add(
+                person[row[at[near]]], self._some(codes, row[at[near]], fewer[near] @ sets)
+            )
+            valid = near[(margin[near] >= 0) & (pool.may_return(added) if plausible else True)]
+            best = valid[best_of_each(at[valid], -margin[valid], which[valid])]
+            row, masks = row[at[best]], fewer[best]
+
+    def add_singles(self, people: IntArray, *, thorough: bool = False) -> None:
+        """Add promising rows with one change; ``thorough``, to more values and more of them."""
+        values = self._values(people, 4 * N_QUANTILES if thorough else N_QUANTILES)
+        if not thorough:
+            self._add_small(people, values)
+        codes, person = [], []
+        for place, (theirs, allowed) in values.items():
+            who, at = np.nonzero(allowed)
+            changed = np.full((self.pool.n_mutable, who.size), OWN, dtype=np.int32)
+            changed[place] = theirs[who, at] if theirs.ndim == 2 else theirs[at]
+            person.append(people[who])
+            codes.append(changed)
+        if codes:
+            kept = self._add_promising(
+                np.concatenate(person),
+                np.concatenate(codes, axis=1),
+                5 * N_SINGLES if thorough else N_SINGLES,
+            )
+            margin = self.pool.margin[kept]
+            self._add_between(kept[margin >= 0])
+
+    def _values(self, people: IntArray, n_quantiles: int) -> dict[int, tuple[Codes, BoolArray]]:
+        """Per place the codes to try, of all people or of each, and which each may have."""
+        rows, mutable = self.task.factuals, self.task.factuals.schema.mutable
+        positions = self.pool.people[people]
+        limits = self.task.factual_limits.limits(positions, rows.schema.features)
+        found: dict[int, tuple[Codes, BoolArray]] = {}
+        for place in np.flatnonzero(self._alone).tolist():
+            position = int(mutable[place])
+            feature = rows.schema.features[position]
+            own = rows.codes[position, positions]
+            everything = feature.n_codes <= ALL_VALUES
+            codes = (
+                np.arange(feature.n_codes, dtype=np.int32) if everything else self._frequent[place]
+            )
+            if feature.kind == "numeric" and not everything and n_quantiles > N_QUANTILES:
+                codes = _even_codes(feature.n_codes, n_quantiles)
+            limited = np.zeros(people.size, dtype=bool)
+            if limits is not None:
+                limited = limits.first[position] >= 0
+            if limits is None or not limited.any():
+                found[place] = codes, codes != own[:, None]
+                continue
+            inside, counts = _within(limits, position, feature.n_codes, limited)
+            theirs = np.tile(codes, (people.size, 1))
+            if not everything:
+                spread = _spread(inside, counts, n_quantiles)
+                # What others may have must not add values for those without limits.
+                theirs = np.concatenate([theirs, np.where(limited[:, None], spread, OWN)], axis=1)
+            allowed = _are_within(inside, theirs) & (theirs != own[:, None])
+            allowed &= _are_far(limits, position, theirs, limited)
+            found[place] = theirs.astype(np.int32), allowed
+        return found
+
+    def _add_small(self, people: IntArray, values: dict[int, tuple[Codes, BoolArray]]) -> None:
+        """Add all rows of people whose values can make only a few."""
+        pool = self.pool
+        free = set(np.flatnonzero(self._sets.any(axis=0)).tolist())
+        if set(values) != free or self.task.scores.is_bounded:
+            return
+        n_rows = np.ones(people.size)
+        for place, (_, allowed) in values.items():
+            feature = self.task.factuals.schema.features[
+                int(self.task.factuals.schema.mutable[place])
+            ]
+            if feature.n_codes > ALL_VALUES:
+                return
+            n_rows *= 1 + allowed.sum(axis=1)
+        for at in np.flatnonzero(n_rows <= SMALL_TABLE).tolist():
+            grids = [
+                np.append(OWN, (theirs[at] if theirs.ndim == 2 else theirs)[allowed[at]])
+                for theirs, allowed in values.values()
+            ]
+            mesh = np.meshgrid(*grids, indexing="ij") if grids else []
+            codes = np.full((pool.n_mutable, mesh[0].size if mesh else 0), OWN, dtype=np.int32)
+            for place, column in zip(values, mesh, strict=True):
+                codes[place] = column.ravel()
+            pool.add(np.full(codes.shape[1], people[at]), codes)
+            self.is_small[people[at]] = True
+
+    def _add_between(self, row_ids: IntArray) -> None:
+        """Add rows with one number nearer to the own one, where that is predicted to do."""
+        pool, rows = self.pool, self.task.factuals
+        mutable = rows.schema.mutable
+        actions = pool.actions(row_ids)
+        numeric = np.array([rows.schema.features[at].kind == "numeric" for at in mutable])
+        place, row = np.nonzero((actions != OWN) & (numeric & self._alone)[:, None])
+        if not place.size:
+            return
+        person = pool.person[row_ids[row]]
+        own = rows.tree_codes[mutable[place], pool.people[person]]
+        there = actions[place, row]
+        missing = np.array([f.n_codes - 1 if f.has_missing else -9 for f in rows.schema.features])
+        known = (own != missing[mutable[place]]) & (there != missing[mutable[place]])
+        share = np.arange(1, N_BETWEEN + 1) / (N_BETWEEN + 1)
+        between = np.rint(own[:, None] + (there - own)[:, None] * share).astype(np.int32)
+        distinct = (between != own[:, None]) & (between != there[:, None]) & known[:, None]
+        distinct[:, 1:] &= between[:, 1:] != between[:, :-1]
+        distinct &= self._allowed(place, person, between)
+        at, which = np.nonzero(distinct)
+        codes = actions[:, row[at]].copy()
+        codes[place[at], np.arange(at.size)] = between[at, which]
+        margin = pool.preview(person[at], codes)
+        valid = np.flatnonzero(margin >= 0)
+        # The nearest that does, and the next for safety.
+        some = valid[best_of_each(at[valid], which[valid], n=2)]
+        pool.add(person[at[some]], codes[:, some])
+
+    def _allowed(self, place: IntArray, person: IntArray, codes: Codes) -> BoolArray:
+        """Which codes of mutable features people may have, shape (n_rows, n_codes)."""
+        rows, mutable = self.task.factuals, self.task.factuals.schema.mutable
+        allowed = np.ones(codes.shape, dtype=bool)
+        limits = self.task.factual_limits.limits(self.pool.people[person], rows.schema.features)
+        if limits is None:
+            return allowed
+        for one in np.unique(place).tolist():
+            position, here = int(mutable[one]), np.flatnonzero(place == one)
+            limited = (limits.first[position] >= 0) & (place == one)
+            if limited.any():
+                inside, _ = _within(
+                    limits, position, rows.schema.features[position].n_codes, limited
+                )
+                far = _are_far(limits, position, codes, limited)
+                allowed[here] = (_are_within(inside, codes) & far)[here]
+        return allowed
+
+    def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:
+        """Add the rows of each person with the best predictions, at most so many."""
+        margin = self.pool.preview(person, codes)
+        order = np.arange(margin.size)
+        # Of those that are predicted valid, changes that only just do are the smallest.
+        kept = best_of_each(person, margin < SHORT, np.abs(margin - ENOUGH), order, n=most)
+        return np.unique(self.pool.add(person[kept], codes[:, kept]))
+
+    def _n_sets(self, row_ids: IntArray) -> IntArray:
+        """How many sets of features rows change."""
+        n: IntArray = ((self.pool.actions(row_ids) != OWN).T @ self._sets.T).sum(axis=1)
+        return n
+
+    def _some(self, codes: Codes, row: IntArray, features: BoolArray) -> Codes:
+        """Some of the changes of rows."""
+        return np.where(features.T, codes[:, row], OWN)
+
+
+@lru_cache
+def _subsets(n: int) -> BoolArray:
+    """Which of n changes to undo at once, shape (n_subsets, n)."""
+    most = n - 1 if n <= ALL_SUBSETS_OF else MAX_UNDONE if n <= PAIRS_OF else 1
+    some = [them for size in range(1, most + 1) for them in combinations(range(n), size)]
+    return np.array([[at in them for at in range(n)] for them in some])
+
+
+def feature_sets(task: SearchTask) -> BoolArray:
+    """The sets of mutable features that change together, shape (n_sets, n_mutable)."""
+    set_of = np.arange(task.factuals.schema.mutable.size)
+    for constraint in task.constraints.of_rows:
+        if isinstance(constraint, Together):
+            linked = np.isin(set_of, set_of[task.constraints.mutable_places(constraint)])
+            set_of[linked] = set_of[linked].min()
+    sets = np.unique(set_of)[:, None] == set_of
+    sets[:, task.recomputed] = False
+    return sets[sets.any(axis=1)]
+
+
+def frequent_codes(counts: IntArray | Codes, is_number: bool) -> Codes:
+    """Quantiles of accepted rows, or their levels from the most frequent on."""
+    if is_number:
+        total = int(counts.sum())
+        ranks = (2 * np.arange(N_QUANTILES if total else 0) + 1) * total // (2 * N_QUANTILES)
+        found = np.searchsorted(np.cumsum(counts), ranks, side="right")
+        return np.unique(found).astype(np.int32)
+    return np.argsort(-counts, kind="stable")[:MAX_LEVELS].astype(np.int32)
+
+
+def _even_codes(n_codes: int, n: int) -> Codes:
+    return np.unique((2 * np.arange(n) + 1) * n_codes // (2 * n)).astype(np.int32)
+
+
+def _is_tried(place: IntArray) -> BoolArray:
+    """The lengths of parts of a draw that are tried: all short ones, and fewer of the long."""
+    return (place < 12) | (place % 4 == 0)
+
+
+def _pairs_within(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
+    """All pairs of entries of two lists with equal values."""
+    order = np.argsort(second, kind="stable")
+    start = np.searchsorted(second[order], first)
+    count = np.searchsorted(second[order], first, side="right") - start
+    left = np.repeat(np.arange(first.size), count)
+    return left, order[start[left] + times_seen_before(left)]
+
+
+def _within(
+    limits: DrawLimits, position: int, n_codes: int, limited: BoolArray
+) -> tuple[IntArray, IntArray]:
+    """Runs of codes that people may have, first and last of each, and how many codes these are."""
+    first, last = limits.first[position], limits.last[position]
+    n_runs = np.where(limited, last - first, 1)
+    runs = np.zeros((limited.size, max(int(n_runs.max(initial=0)), 1), 2), dtype=np.int64)
+    runs[..., 1] = -1
+    runs[~limited, 0] = 0, n_codes - 1
+    for number in range(int(n_runs.max(initial=0))):
+        has = limited & (number < n_runs)
+        runs[has, number] = limits.runs[first[has] + number]
+    return runs, (runs[..., 1] - runs[..., 0] + 1).sum(axis=1)
+
+
+def _spread(runs: IntArray, counts: IntArray, n: int) -> IntArray:
+    """Evenly spaced codes of the runs of each person."""
+    ranks = (2 * np.arange(n) + 1) * counts[:, None] // (2 * n)
+    codes = np.full(ranks.shape, OWN, dtype=np.int64)
+    before: IntArray = np.zeros(counts.size, dtype=np.int64)
+    for number in range(runs.shape[1]):
+        low, high = runs[:, number, 0], runs[:, number, 1]
+        size = high - low + 1
+        here = (ranks >= before[:, None]) & (ranks < (before + size)[:, None])
+        codes = np.where(here, low[:, None] + ranks - before[:, None], codes)
+        before = before + size
+    codes[:, 1:][codes[:, 1:] == codes[:, :-1]] = OWN
+    return codes
+
+
+def _are_within(runs: IntArray, codes: IntArray | Codes) -> BoolArray:
+    """Which codes each person may have."""
+    low, high = runs[:, None, :, 0], runs[:, None, :, 1]
+    inside = ((codes[:, :, None] >= low) & (codes[:, :, None] <= high)).any(axis=2)
+    return np.asarray(inside & (codes != OWN))
+
+
+def _are_far(
+    limits: DrawLimits, position: int, codes: IntArray | Codes, limited: BoolArray
+) -> BoolArray:
+    """Which codes are not too near to the own one for a step."""
+    low, high = limits.near[position, :, 0], limits.near[position, :, 1]
+    near = np.asarray((codes >= low[:, None]) & (codes <= high[:, None]))
+    return ~(near & limited[:, None])
