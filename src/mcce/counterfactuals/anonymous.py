@@ -59,7 +59,7 @@ class AnonymousAnswers(Generic[FrameT]):
     --------
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
     >>> from mcce.privacy import anonymize
     >>> exact = explainer.explain(bank.iloc[[3]])
     >>> result = anonymize(explainer, exact, bank, anonymity=3, quasi_identifiers=["salary"])

@@ -102,10 +102,10 @@ class Counterfactuals(Generic[FrameT]):
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
     >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), immutable=["age"])
-    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+    >>> result = explainer.set_params(search="near").fit(bank).explain(bank.iloc[[3]])
     >>> result
     Counterfactuals(1 people: 1 answered, 0 already desired, 0 no answer; 1 rows)
-    >>> result.measures
+    >>> result.measures[["score", "sparsity", "gower", "l1"]]
                   score  sparsity     gower        l1
     factual rank
     3       1      70.0         1  0.184211  0.368421
@@ -230,7 +230,7 @@ class Counterfactuals(Generic[FrameT]):
         --------
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
         >>> explainer.explain(bank.iloc[[3]]).to_pandas().frame
                       age  salary
         factual rank
@@ -255,7 +255,7 @@ class Counterfactuals(Generic[FrameT]):
         --------
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
         >>> explainer.explain(bank.iloc[[3]]).with_roles({"salary": "action"}).changes()
            factual  rank feature before after    kind   actor
         0        3     1  salary     56    70  action  person
@@ -289,7 +289,7 @@ class Counterfactuals(Generic[FrameT]):
         --------
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
         >>> explainer.explain(bank.iloc[[3]]).changes()
            factual  rank feature before after    kind
         0        3     1  salary     56    70  action
@@ -309,7 +309,7 @@ class Counterfactuals(Generic[FrameT]):
         --------
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
         >>> summary = explainer.explain(bank).summary()
         >>> summary[["n_factuals", "n_answered", "n_already_desired", "n_no_answer", "sparsity"]]
            n_factuals  n_answered  n_already_desired  n_no_answer  sparsity
@@ -344,7 +344,7 @@ class Counterfactuals(Generic[FrameT]):
         --------
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
         >>> (record,) = explainer.explain(bank.iloc[[3]]).to_dict()
         >>> record["factual"], record["status"], record["counterfactuals"][0]["row"]
         (3, 'answered', {'age': 52, 'salary': 70})
@@ -373,7 +373,7 @@ class Counterfactuals(Generic[FrameT]):
         --------
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
         >>> "font-weight: bold" in explainer.explain(bank.iloc[[3]]).style().to_html()
         True
         """
@@ -459,7 +459,7 @@ def take_people(
     >>> import pandas as pd
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
     >>> result = explainer.explain(bank.head(3))
     >>> take_people(result, np.array([0, 2])).people.index.tolist()
     [0, 2]
@@ -477,7 +477,7 @@ def number_people(
     >>> import pandas as pd
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
     >>> result = explainer.explain(bank.head(2))
     >>> number_people(result, np.array([10, 11])).people.index.tolist()
     [10, 11]

@@ -89,7 +89,7 @@ def explain(
     --------
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
     >>> explain(explainer, bank.iloc[[3, 19]], workers=1)[["index", "status", "salary"]]
        index           status  salary
     0      3         answered      70

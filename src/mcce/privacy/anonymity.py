@@ -94,7 +94,7 @@ def anonymize(
     --------
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
     >>> exact = explainer.explain(bank.iloc[[3]])
     >>> result = anonymize(explainer, exact, bank, anonymity=3, quasi_identifiers=["salary"])
     >>> result.anonymous.frame

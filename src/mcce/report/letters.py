@@ -132,7 +132,7 @@ def write_letters(
     >>> salaries = [*range(50_000, 90_000, 400)] * 2
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 50, "salary": salaries})
     >>> explainer = MCCE(lambda frame: frame["salary"], (70_123, 1e9), immutable=["age"])
-    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+    >>> result = explainer.set_params(search="near").fit(bank).explain(bank.iloc[[3]])
     >>> letters = write_letters(explainer, result)
     >>> print(letters.answers["text"].iloc[0])
     The decision would have been in your favour if salary had been 71,000 instead of 51,200.

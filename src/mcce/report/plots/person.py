@@ -106,7 +106,7 @@ def plot_answer(
     --------
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
     >>> ax = plot_answer(explainer.explain(bank.iloc[[3]]), accepted=bank[bank["salary"] >= 70])
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['salary']
@@ -359,7 +359,7 @@ def plot_table(
     >>> import pandas as pd
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), random_state=0).fit(bank)
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
     >>> ax = plot_table(explainer.explain(bank.iloc[[3]]))
     >>> [text.get_text() for text in ax.texts if text.get_weight() == "bold"]
     ['now', 'Answer 1', '70']
