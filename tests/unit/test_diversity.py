@@ -186,3 +186,20 @@ def test_a_distance_that_equals_gower_chooses_the_same_answers():
 
     pd.testing.assert_frame_equal(same.frame, gower.frame)
     assert same.measures["same"].tolist() == gower.measures["gower"].tolist()
+
+
+@pytest.mark.parametrize(("search", "seed"), [("plausible", 7), ("balanced", 6)])
+def test_the_first_answer_stays_the_same_however_many_are_wanted(search, seed):
+    table = pd.DataFrame(np.random.default_rng(seed).integers(0, 6, (400, 4)), columns=list("abcd"))
+    noise = np.random.default_rng(99).random(100_003)
+    # Scores that no surrogate can imitate, so that further answers come as a surprise.
+    unpredictable = lambda f: noise[(f.to_numpy() @ 6 ** np.arange(4) * 7919) % noise.size]
+    explainer = MCCE(unpredictable, (0.8, 1), search=search, random_state=seed).fit(table)
+    people = table[unpredictable(table) < 0.8].head(100)
+
+    one = explain(explainer, people)
+    several = explain(explainer.set_params(n_counterfactuals=4), people)
+
+    first = several.frame[several.frame.index.get_level_values("rank") == 1]
+    assert len(several.frame) > len(first)
+    pd.testing.assert_frame_equal(first, one.frame, check_exact=True)

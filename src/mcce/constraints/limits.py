@@ -181,6 +181,11 @@ class FactualLimits:
         return near
 
 
+def is_limited(limits: DrawLimits, position: int) -> bool:
+    """Whether a feature is limited, which it is for everybody or for nobody."""
+    return bool((limits.first[position] != FREE).any())
+
+
 def are_allowed(limits: DrawLimits, position: int, codes: IntArray | Codes) -> BoolArray:
     """Which codes of a feature people may change to, shape (n_people, n_codes).
 
@@ -188,10 +193,10 @@ def are_allowed(limits: DrawLimits, position: int, codes: IntArray | Codes) -> B
     of them. ``codes`` are the same for everybody, shape (n_codes,), or each person's own, shape
     (n_people, n_codes).
     """
-    first = limits.first[position]
-    codes = np.asarray(np.broadcast_to(codes, (first.size, codes.shape[-1])), dtype=np.int32)
+    n_people = limits.first.shape[1]
+    codes = np.asarray(np.broadcast_to(codes, (n_people, codes.shape[-1])), dtype=np.int32)
     allowed = codes != OWN
-    if (first == FREE).all():
+    if not is_limited(limits, position):
         return allowed
     runs, near = _padded_runs(limits, position), limits.near[position, :, None]
     inside = (codes[..., None] >= runs[:, None, :, 0]) & (codes[..., None] <= runs[:, None, :, 1])

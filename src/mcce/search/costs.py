@@ -22,7 +22,7 @@ class RowMeasures:
     n_changes: IntArray
     # Summed over the features.
     distance: FloatArray
-    # Mean distance to the nearest accepted rows, and the median of that of accepted rows.
+    # Mean distance to the nearest accepted rows, and its median among accepted rows.
     knn_distance: FloatArray
     typical: float
 

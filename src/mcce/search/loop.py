@@ -6,11 +6,13 @@ chance that the row is valid. A row that is cheaper or more likely to be valid g
 no index is below the cost of the best valid row so far, nothing else is worth a score. (Where the
 chances of rows are independent, that is the optimal rule: Weitzman, "Optimal Search for the Best
 Alternative".) Scores correct the predictions for the person's other rows. An answer is tried with
-its changes undone. For people without an answer, ever wider sources add rows.
+its changes undone. For people without an answer, ever wider sources add rows. Further answers are
+looked for at the end.
 
-Always true: every answer was accepted by the predictor and may be returned; it was tried without
-any of its changes, unless such a row is all but certain to be refused, or the person's evaluations
-or the time were used up; a person's answer depends on no other person.
+Always true: every answer was accepted by the predictor and may be returned; its versions with up to
+two changes undone (any subset of five) were scored, unless all but certain to be refused, or the
+person's evaluations or the time were used up; a person's answer depends on no other person, and the
+first one not on how many are wanted.
 """
 
 from __future__ import annotations
@@ -38,8 +40,7 @@ from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
 from .costs import Cost, RowMeasures
 from .draws import blocks_of
-from .pool import MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
-from .reasons import STOPPED
+from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
 from .sources import Sources
 from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
 from .unanswered import explain_pool
@@ -53,8 +54,6 @@ BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
 N_CHECKED = 8
 # Rows less likely to be valid than this count as no likelier.
 MIN_CHANCE = 1e-9
-# Rows at least as likely as this are predicted valid.
-LIKELY = 0.5
 # Rows scored for a person who has an answer already, at most.
 MAX_BETTER = 16
 # Rows scored for a person without an answer before each wider source, and after the last; rows
@@ -62,14 +61,17 @@ MAX_BETTER = 16
 MAX_TRIES, MIN_TRIES, HOPELESS = (12, 36, 150), 12, 1e-3
 # By how much each refused row of a person raises the price of the next.
 WARY = 0.5
-# Distances to accepted rows that are not known yet count as this share of a typical one.
+# An optimistic stand-in for a knn distance that is not known yet, as a share of the median.
 UNMEASURED = 0.25
 # An answer with changes undone is not scored if it is less likely to be valid than this.
 IMPOSSIBLE = 2e-3
-# How often answers are chosen anew by what is known at the end.
-MAX_SECOND_THOUGHTS = 3
-# What each change too many costs, and a copy of a training row, also for who has no answer yet.
+# How often the search restarts with what the scores have shown.
+MAX_RESTARTS = 3
+# Penalties: per change above the limit, for a copy, and for a copy where there is no answer yet.
 PER_EXCESS, COPY, COPY_UNANSWERED = 100.0, 1e6, 10.0
+# For each further answer: rows scored at most, and rows it is chosen from, of which this many that
+# change the same features come first.
+TRIES_PER_ANSWER, CHOICE_PER_ANSWER, MAX_ALIKE = 12, 10, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,20 +102,27 @@ class PoolStage:
         return outcome.complete(positions, stopped=monitor.stopped)
 
     def _run_block(self, block: FactualBlock, monitor: BlockMonitor) -> SearchOutcome:
-        loop = Loop(self, block, monitor)
+        loop, further = None, self.ranking.n_counterfactuals > 1
         try:
             with self.task.within_deadline():
+                loop = Loop(self, block, monitor)
                 loop.run()
+                if further:
+                    FurtherAnswers(loop).find()
         except ExpiredError:
             monitor.stop()
-        answers, rank = loop.answers()
+        if loop is None:
+            return SearchOutcome.merge(self.task.factuals, [])
         pool = loop.pool
-        misses, reasons = MeasuredRows.concat(self.task.factuals, []), dict[int, Reason]()
-        left = np.setdiff1d(np.arange(pool.people.size), pool.person[answers])
-        if self.final and not (self.task.answers_only or monitor.stopped):
-            misses, reasons = explain_pool(pool, left, loop.n_tried)
+        if further and not monitor.stopped:
+            answers, rank = FurtherAnswers(loop).answers()
         else:
-            reasons = dict.fromkeys(pool.people[left].tolist(), STOPPED)
+            answers = loop.best[loop.best >= 0]
+            rank = np.ones_like(answers)
+        misses, reasons = MeasuredRows.concat(self.task.factuals, []), dict[int, Reason]()
+        if self.final and not (self.task.answers_only or monitor.stopped):
+            left = np.flatnonzero(loop.best < 0)
+            misses, reasons = explain_pool(pool, left, loop.n_tried)
         monitor.finish(block.positions.size, pool.n_evaluated)
         return SearchOutcome(
             answers=pool.measured(answers, rank),
@@ -147,53 +156,41 @@ class Loop:
         self.best: IntArray = np.full(n_people, -1)
         self._best_cost: FloatArray = np.full(n_people, np.inf)
         # The fewest changes that do for a person, as far as is known or predicted.
-        self._fewest: IntArray = np.full(n_people, self.pool.n_mutable)
+        self.fewest: IntArray = np.full(n_people, self.pool.n_mutable)
         self.n_tried, self.n_refused, self._n_better, self._n_widened = np.zeros(
             (4, n_people), dtype=np.int64
         )
         self._done: BoolArray = np.zeros(n_people, dtype=bool)
 
     def run(self) -> None:
-        """Find everybody's answers."""
+        """Find everybody's first answer."""
         everybody = np.arange(self._done.size)
         self.sources.add_first(everybody, plausible=self.stage.extra_changes > 0)
         self._combine(everybody)
-        for _ in range(MAX_SECOND_THOUGHTS):
+        for _ in range(MAX_RESTARTS):
             self._settle()
             # What was only predicted does not count any more.
-            self._fewest, before = self._fewest_known(), self.best.copy()
+            self.fewest, before = self._fewest_known(), self.best.copy()
             self._update(np.flatnonzero(before >= 0))
             self._done = self.best == before
-            if self._done.all() or self._stopped():
+            if self._done.all() or self.stopped():
                 break
-        if self.stage.ranking.n_counterfactuals > 1:
-            self._find_further()
 
     def _settle(self) -> None:
         """Score rows until nothing is worth it for anybody."""
-        while not self._stopped() and not self._done.all():
+        while not self.stopped() and not self._done.all():
             people = np.flatnonzero(~self._done)
             chosen = self._choose(people)
             self._score(chosen)
-            self._conclude(np.setdiff1d(people, self.pool.person[chosen]))
+            self._finish_or_widen(np.setdiff1d(people, self.pool.person[chosen]))
 
-    def answers(self) -> tuple[IntArray, IntArray]:
-        """The answers by id, and their ranks."""
-        if self.stage.ranking.n_counterfactuals == 1 or self._monitor.stopped:
-            found = self.best[self.best >= 0]
-            return found, np.ones_like(found)
-        good = self._needed(self._good(np.flatnonzero(self.pool.valid)))
-        parent, child = self.sources.undone(good)
-        # A further answer is returned only if none of its changes may be needless.
-        doubtful = np.setdiff1d(parent[np.isin(child, self._doubtful(child))], self.best)
-        return self._select(good[~np.isin(good, doubtful)])
-
-    def _stopped(self) -> bool:
+    def stopped(self) -> bool:
+        """Report the progress; whether to stop."""
         n_settled = int(self._done.sum())
         return self._monitor.stopped or self._monitor.report(n_settled, self.pool.n_evaluated)
 
-    def _costs(self, row_ids: IntArray) -> FloatArray:
-        """What rows cost; an unknown distance to accepted rows is taken for a typical one."""
+    def costs(self, row_ids: IntArray) -> FloatArray:
+        """What rows cost, as far as is known."""
         pool, person = self.pool, self.pool.person[row_ids]
         knn_distance, n_changes = pool.knn_distance[row_ids], pool.n_changes[row_ids]
         measures = RowMeasures(
@@ -202,11 +199,11 @@ class Loop:
             np.where(np.isnan(knn_distance), UNMEASURED * self._typical, knn_distance),
             self._typical,
         )
-        excess = np.maximum(n_changes - self._fewest[person] - self.stage.extra_changes, 0)
+        excess = np.maximum(n_changes - self.fewest[person] - self.stage.extra_changes, 0)
         cost = self.stage.cost.of_rows(measures) + PER_EXCESS * excess
         return cost + COPY * pool.copy[row_ids]
 
-    def _open(self, people: IntArray) -> IntArray:
+    def open_rows(self, people: IntArray) -> IntArray:
         """Rows of people that were not scored, and that nothing excludes as far as is known."""
         pool, here = self.pool, np.zeros(self._done.size, dtype=bool)
         here[people] = True
@@ -216,38 +213,22 @@ class Loop:
     def _choose(self, people: IntArray) -> IntArray:
         """The rows that are most worth a score: one of each person, more if many failed."""
         pool, chosen = self.pool, [np.empty(0, dtype=np.int64)]
-        answered, small = self.best[people] >= 0, self.sources.is_small[people]
-        most = np.array(MAX_TRIES)[self._n_widened[people]]
-        goes_on = np.where(
-            answered, self._n_better[people] < MAX_BETTER, self.n_tried[people] < most
-        )
-        goes_on |= small
-        people = people[goes_on & pool.may_score(people)]
-        wanted = np.where(self.best >= 0, 1, np.maximum(self.n_tried // 3, 1))
-        rows = self._open(people)
-        self._expect_fewest(people, rows)
+        people = people[self._may_go_on(people)]
+        n_wanted = np.where(self.best >= 0, 1, np.maximum(self.n_tried // 3, 1))
+        rows = self.open_rows(people)
+        self._update_fewest(people, rows)
         n_checked = N_CHECKED
         while rows.size:
-            person, chance = pool.person[rows], pool.chance(rows)
-            # In a small table everything that may be better is scored.
-            price = np.where(self.sources.is_small[person], 0.0, self._price)
-            price = price * (1 + WARY * self.n_refused[person])
-            index = self._costs(rows) + price / np.maximum(chance, MIN_CHANCE)
-            # Where nothing else is likely to do, a copy is better than nothing.
-            index -= (COPY - COPY_UNANSWERED) * (pool.copy[rows] & (self.best[person] < 0))
-            hopeless = (chance < HOPELESS) & (self.n_tried[person] >= MIN_TRIES)
-            hopeless &= ~self.sources.is_small[person]
-            worth = (index < self._best_cost[person]) & ~hopeless
+            index = self._index(rows)
+            worth = index < self._best_cost[pool.person[rows]]
             rows, index = rows[worth], index[worth]
-            first = best_of_each(
-                pool.person[rows], index, rows, n=np.maximum(n_checked, wanted[pool.person[rows]])
-            )
-            top = rows[first]
+            n = np.maximum(n_checked, n_wanted[pool.person[rows]])
+            top = rows[best_of_each(pool.person[rows], index, rows, n=n)]
             person = pool.person[top]
             unknown = pool.excluded_by[top] == UNKNOWN
             if self.stage.cost.uses_knn:
                 unknown |= np.isnan(pool.knn_distance[top])
-            leads = times_seen_before(person) < wanted[person]
+            leads = times_seen_before(person) < n_wanted[person]
             undecided = np.zeros(self._done.size, dtype=bool)
             undecided[person[unknown & leads]] = True
             chosen.append(top[leads & ~undecided[person]])
@@ -257,13 +238,33 @@ class Loop:
             n_checked *= 2
         return np.concatenate(chosen)
 
+    def _may_go_on(self, people: IntArray) -> BoolArray:
+        """Whether people may have another row scored."""
+        most = np.array(MAX_TRIES)[self._n_widened[people]]
+        few = np.where(
+            self.best[people] >= 0, self._n_better[people] < MAX_BETTER, self.n_tried[people] < most
+        )
+        return (few | self.pool.complete[people]) & self.pool.may_score(people)
+
+    def _index(self, row_ids: IntArray) -> FloatArray:
+        """How much rows are worth a score, the smaller the better; infinite for hopeless ones."""
+        pool, person = self.pool, self.pool.person[row_ids]
+        chance, complete = pool.chance(row_ids), self.pool.complete[person]
+        # Of a few rows, everything that may be better is scored.
+        price = np.where(complete, 0.0, self._price * (1 + WARY * self.n_refused[person]))
+        index = self.costs(row_ids) + price / np.maximum(chance, MIN_CHANCE)
+        # Where nothing else is likely to do, a copy is better than nothing.
+        index -= (COPY - COPY_UNANSWERED) * (pool.copy[row_ids] & (self.best[person] < 0))
+        hopeless = (chance < HOPELESS) & (self.n_tried[person] >= MIN_TRIES) & ~complete
+        return np.where(hopeless, np.inf, index)
+
     def _check(self, row_ids: IntArray) -> None:
         """Find out what decides whether rows are worth a score."""
         may = row_ids[self.pool.may_return(row_ids)]
         if self.stage.cost.uses_knn:
             self.pool.measure_knn(may)
 
-    def _expect_fewest(self, people: IntArray, rows: IntArray) -> None:
+    def _update_fewest(self, people: IntArray, rows: IntArray) -> None:
         """Find the fewest changes that do for people, by the scores and predictions so far."""
         if self.stage.cost.fewest_first:
             return
@@ -281,16 +282,16 @@ class Loop:
             )
             pool.may_return(rows[first])
             n_checked *= 2
-        self._fewest[people] = fewest[people]
+        self.fewest[people] = fewest[people]
 
     def _fewest_known(self) -> IntArray:
         """The fewest changes of the good rows of each person."""
         fewest = np.full(self._done.size, self.pool.n_mutable)
-        good = self._good(np.flatnonzero(self.pool.valid))
+        good = self.good(np.flatnonzero(self.pool.valid))
         np.minimum.at(fewest, self.pool.person[good], self.pool.n_changes[good])
         return fewest
 
-    def _good(self, row_ids: IntArray) -> IntArray:
+    def good(self, row_ids: IntArray) -> IntArray:
         """Those of some rows that are valid and may be returned."""
         row_ids = row_ids[self.pool.valid[row_ids] & self.pool.scored[row_ids]]
         return row_ids[self.pool.may_return(row_ids)]
@@ -305,55 +306,57 @@ class Loop:
         pool.score_rows(row_ids)
         np.add.at(self.n_tried, person, pool.scored[row_ids])
         np.add.at(self.n_refused, person, pool.scored[row_ids] & ~pool.valid[row_ids])
-        found = self._good(row_ids)
+        found = self.good(row_ids)
         if found.size:
             # First, because the time may be up any moment.
-            first = found[best_of_each(pool.person[found], self._costs(found), found)]
+            first = found[best_of_each(pool.person[found], self.costs(found), found)]
             first = first[self.best[pool.person[first]] < 0]
             self.best[pool.person[first]] = first
-            pool.measure_knn(found)
-            self.sources.add_around(found)
+            self.add_around(found)
             self._update(np.unique(pool.person[found]))
+
+    def add_around(self, good: IntArray) -> None:
+        """Add versions of good rows to the pool."""
+        self.pool.measure_knn(good)
+        self.sources.add_around(good)
 
     def _update(self, people: IntArray) -> None:
         """Find the best rows of people anew, none of which has a needless change."""
         pool = self.pool
         good = np.flatnonzero(pool.valid & np.isin(pool.person, people))
-        good = self._needed(self._good(good))
-        np.minimum.at(self._fewest, pool.person[good], pool.n_changes[good])
-        cost = self._costs(good)
-        place = best_of_each(pool.person[good], cost, good)
-        best = good[place]
+        good = self.needed(self.good(good))
+        np.minimum.at(self.fewest, pool.person[good], pool.n_changes[good])
+        cost = self.costs(good)
+        first = best_of_each(pool.person[good], cost, good)
+        best = good[first]
         self.best[people], self._best_cost[people] = -1, np.inf
-        self.best[pool.person[best]], self._best_cost[pool.person[best]] = best, cost[place]
+        self.best[pool.person[best]], self._best_cost[pool.person[best]] = best, cost[first]
 
-    def _needed(self, good: IntArray) -> IntArray:
-        """Good rows that are not good any more with one of their changes undone."""
+    def needed(self, good: IntArray) -> IntArray:
+        """Good rows that are not good any more with some of their changes undone."""
         parent, child = self.sources.undone(good)
         needless = parent[self.pool.valid[child] & (self.pool.excluded_by[child] == MAY_RETURN)]
         return good[~np.isin(good, needless)]
 
-    def _doubtful(self, row_ids: IntArray) -> IntArray:
+    def worth_checking(self, row_ids: IntArray) -> IntArray:
         """Those of some rows that may be returned and are not known to be refused."""
         pool = self.pool
         row_ids = np.unique(row_ids[~pool.scored[row_ids]])
-        sure = pool.chance(row_ids) < IMPOSSIBLE
-        sure &= ~self.sources.is_small[pool.person[row_ids]]
-        row_ids = row_ids[~sure]
+        refused = pool.chance(row_ids) < IMPOSSIBLE
+        row_ids = row_ids[~refused | pool.complete[pool.person[row_ids]]]
         return row_ids[pool.may_return(row_ids)]
 
-    def _conclude(self, people: IntArray) -> None:
+    def _finish_or_widen(self, people: IntArray) -> None:
         """Go on for people for whom nothing seems worth a score."""
         pool = self.pool
         answered = people[self.best[people] >= 0]
         may = answered[pool.may_score(answered)]
-        child = np.unique(self.sources.undone(self.best[may])[1])
-        child = self._doubtful(child)
+        child = self.worth_checking(self.sources.undone(self.best[may])[1])
         self._score(child)
         self._done[np.setdiff1d(answered, pool.person[child])] = True
         left = np.setdiff1d(people, answered)
         over = (self._n_widened[left] + 1 == len(MAX_TRIES)) | ~pool.may_score(left)
-        over |= self.sources.is_small[left] | self.stage.task.brief
+        over |= pool.complete[left] | self.stage.task.brief
         self._done[left[over]] = True
         for wider in np.unique(self._n_widened[left[~over]]).tolist():
             theirs = left[~over & (self._n_widened[left] == wider)]
@@ -364,79 +367,99 @@ class Loop:
     def _combine(self, people: IntArray) -> None:
         """Add more for people for whom no single change is expected to do."""
         pool = self.pool
-        rows = self._open(people)
+        rows = self.open_rows(people)
         rows = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= LIKELY)]
         left = np.setdiff1d(people, pool.person[rows[pool.may_return(rows)]])
-        left = left[~self.sources.is_small[left]]
+        left = left[~pool.complete[left]]
         self.sources.add_singles(left, thorough=True)
         self.sources.add_combinations(left)
 
-    def _find_further(self) -> None:
+
+class FurtherAnswers:
+    """Finds further answers; the first ones stay as the loop found them."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self._pool = loop, loop.pool
+        self._ranking = loop.stage.ranking
+
+    def find(self) -> None:
         """Score rows that would be further answers, until all that are selected are good."""
-        pool, n_wanted = self.pool, self.stage.ranking.n_counterfactuals
-        n_before = self.n_tried.copy()
-        people = np.flatnonzero(self.best >= 0)
-        while people.size and not self._stopped():
-            rows = self._open(people)
-            small = self.sources.is_small[pool.person[rows]]
-            rows = rows[(pool.chance(rows) >= LIKELY) | small]
-            rows = self._different(rows, 10 * n_wanted)
+        loop, pool, n_wanted = self._loop, self._pool, self._ranking.n_counterfactuals
+        n_tried: IntArray = np.zeros(loop.best.size, dtype=np.int64)
+        people = np.flatnonzero(loop.best >= 0)
+        while people.size and not loop.stopped():
+            rows = loop.open_rows(people)
+            rows = rows[(pool.chance(rows) >= LIKELY) | pool.complete[pool.person[rows]]]
+            rows = self._different(rows, CHOICE_PER_ANSWER * n_wanted)
             rows = rows[pool.may_return(rows)]
-            good = self._good(np.flatnonzero(np.isin(pool.person, people)))
-            selected, _ = self._select(np.concatenate([self._needed(good), rows]))
-            child = self.sources.undone(selected[pool.scored[selected]])[1]
-            chosen = np.concatenate([selected[~pool.scored[selected]], self._doubtful(child)])
+            good = loop.good(np.flatnonzero(np.isin(pool.person, people)))
+            selected, _ = self._select(np.concatenate([loop.needed(good), rows]))
+            child = self._loop.sources.undone(selected[pool.scored[selected]])[1]
+            chosen = np.concatenate([selected[~pool.scored[selected]], loop.worth_checking(child)])
             chosen = np.unique(chosen)
             person = pool.person[chosen]
-            left = (self.n_tried - n_before)[person] + times_seen_before(person) < 12 * n_wanted
-            left |= self.sources.is_small[person]
-            chosen = chosen[left & pool.may_score(person)]
+            left = n_tried[person] + times_seen_before(person) < TRIES_PER_ANSWER * n_wanted
+            chosen = chosen[(left | pool.complete[person]) & pool.may_score(person)]
             people = np.unique(pool.person[chosen])
-            kept = self.best.copy()
-            self._score(chosen)
-            # The first answer stays the one that a person would get alone.
-            self.best = kept
+            pool.score_rows(chosen)
+            np.add.at(n_tried, pool.person[chosen], pool.scored[chosen])
+            found = loop.good(chosen)
+            if found.size:
+                loop.add_around(found)
+
+    def answers(self) -> tuple[IntArray, IntArray]:
+        """All answers by id, and their ranks."""
+        loop = self._loop
+        good = loop.needed(loop.good(np.flatnonzero(self._pool.valid)))
+        parent, child = loop.sources.undone(good)
+        # A further answer is returned only if none of its changes may be needless.
+        doubtful = parent[np.isin(child, loop.worth_checking(child))]
+        good = good[~np.isin(good, doubtful)]
+        return self._select(np.union1d(good, loop.best[loop.best >= 0]))
 
     def _different(self, row_ids: IntArray, most: int) -> IntArray:
         """The cheapest rows of each person, and first those that change other features."""
-        pool = self.pool
+        pool = self._pool
         changed = (pool.cells[row_ids] != OWN).astype(np.int32)
         changed[:, 0] = pool.person[row_ids]
         alike = RowTable(changed.shape[1]).number_rows(changed)
-        cost = self._costs(row_ids)
+        cost = self._loop.costs(row_ids)
         by_cost = np.lexsort((row_ids, cost, alike))
-        place = np.empty_like(row_ids)
-        place[by_cost] = times_seen_before(alike[by_cost])
-        n = np.where(self.sources.is_small[pool.person[row_ids]], row_ids.size, most)
-        return row_ids[best_of_each(pool.person[row_ids], place > 2, cost, row_ids, n=n)]
+        n_cheaper = np.empty_like(row_ids)
+        n_cheaper[by_cost] = times_seen_before(alike[by_cost])
+        n = np.where(pool.complete[pool.person[row_ids]], row_ids.size, most)
+        return row_ids[
+            best_of_each(pool.person[row_ids], n_cheaper >= MAX_ALIKE, cost, row_ids, n=n)
+        ]
 
     def _select(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Rows with ranks: each person's first answer, then those that are best or differ most."""
-        pool, ranking = self.pool, self.stage.ranking
-        if not self.stage.cost.fewest_first:
-            most = self._fewest[pool.person[row_ids]] + self.stage.extra_changes
-            row_ids = row_ids[pool.n_changes[row_ids] <= most]
-        row_ids = row_ids[self.best[pool.person[row_ids]] >= 0]
-        is_first = self.best[pool.person[row_ids]] == row_ids
-        cost = self._costs(row_ids)
-        order = np.lexsort((row_ids, cost, ~is_first, pool.person[row_ids]))
-        row_ids = row_ids[order]
+        loop, pool, ranking = self._loop, self._pool, self._ranking
+        is_first = loop.best[pool.person[row_ids]] == row_ids
+        if not loop.stage.cost.fewest_first:
+            most = loop.fewest[pool.person[row_ids]] + loop.stage.extra_changes
+            few = is_first | (pool.n_changes[row_ids] <= most)
+            row_ids, is_first = row_ids[few], is_first[few]
+        answered = loop.best[pool.person[row_ids]] >= 0
+        row_ids, is_first = row_ids[answered], is_first[answered]
         if not row_ids.size:
             return row_ids, row_ids
+        order = np.lexsort((row_ids, loop.costs(row_ids), ~is_first, pool.person[row_ids]))
+        row_ids = row_ids[order]
         _, person = np.unique(pool.person[row_ids], return_inverse=True)
-        place = times_seen_before(person)
-        block = pool.as_block(row_ids, person, place)
+        number = times_seen_before(person)
+        block = pool.as_block(row_ids, person, number)
         listed = np.zeros(block.shape, dtype=bool)
-        listed[person, place] = True
+        listed[person, number] = True
         n_people, n_rows = block.shape
         nonredundant = NonRedundant(block.comparison, min(ranking.n_wanted, n_rows))
         draw = np.tile(np.arange(n_rows, dtype=np.int32), (n_people, 1))
-        kept = nonredundant.keep(np.arange(n_people), draw, listed)[person, place]
-        row_ids, person, draw_of = row_ids[kept], person[kept], place[kept].astype(np.int32)
-        place = times_seen_before(person)
-        rank = place + 1
+        kept = nonredundant.keep(np.arange(n_people), draw, listed)[person, number]
+        row_ids, person, draw_of = row_ids[kept], person[kept], number[kept].astype(np.int32)
+        number = times_seen_before(person)
+        rank = number + 1
         if ranking.diversity is not None:
             gower = pool.distance[row_ids]
-            rank = diverse_ranks(block, person, draw_of, place, gower, ranking)
+            rank = diverse_ranks(block, person, draw_of, number, gower, ranking)
         taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
         return row_ids[taken], rank[taken]

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 DECIMALS = 10
 # Errors are halved per differing cell, and shrunk towards zero with this prior weight.
 NO_ERROR = 0.1
+# Rows at least as likely as this are predicted valid.
+LIKELY = 0.5
 # At most this many scores of a person correct predictions.
 MAX_LEARNED = 64
 # Whether a row may be returned: not known yet, yes, or the number of what excludes it.
@@ -84,18 +86,19 @@ class PoolRules:
 class Pool:
     """All rows considered for a block of people.
 
-    ``people`` are their positions among the factuals; ``person`` is a place among these. The first
-    rows are the people's own.
+    ``positions`` are those of the people among the factuals; ``person`` numbers the people of the
+    block. The first rows are the people's own. For who is ``complete``, the pool holds all rows
+    that there can be.
     """
 
     def __init__(
         self,
         task: SearchTask,
         rules: PoolRules,
-        people: IntArray,
+        positions: IntArray,
         tables: Sequence[pd.Series[Any]],
     ) -> None:
-        self.task, self.rules, self.people = task, rules, people
+        self.task, self.rules, self.positions = task, rules, positions
         self.factuals = task.factuals
         self.values = GrowingTables(self.factuals, tables)
         self.n_mutable = int(self.factuals.schema.mutable.size)
@@ -111,19 +114,20 @@ class Pool:
         self.excluded_by: IntArray = np.empty(0, dtype=np.int64)
         none = np.empty(0, dtype=np.int64)
         self._errors: tuple[IntArray, IntArray, FloatArray] = none, none, np.empty(0)
-        self._n_learned: IntArray = np.zeros(people.size, dtype=np.int64)
+        self._n_learned: IntArray = np.zeros(positions.size, dtype=np.int64)
+        self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
         self.n_evaluated = 0
         self._add_own()
 
     def _add_own(self) -> None:
         """Add the people's own rows; their scores are known."""
-        own, person = self.task.factual_scores, np.arange(self.people.size)
+        own, person = self.task.factual_scores, np.arange(self.positions.size)
         unchanged = np.full((self.n_mutable, person.size), OWN, dtype=np.int32)
         row_ids = self.add(person, unchanged)
         self.excluded_by[row_ids] = MAY_RETURN
         if own is not None:
             refused = np.zeros(person.size, dtype=bool)
-            self._learn(row_ids, ScoredRows(own.score[self.people], refused))
+            self._learn(row_ids, ScoredRows(own.score[self.positions], refused))
         self.scored[row_ids] = True
 
     def __len__(self) -> int:
@@ -146,7 +150,7 @@ class Pool:
 
     def rows(self, row_ids: IntArray) -> CandidateRows:
         """Rows by id."""
-        owner = self.people[self.person[row_ids]]
+        owner = self.positions[self.person[row_ids]]
         return CandidateRows(self.factuals, owner, self.codes(row_ids), self.values.tables)
 
     def add(self, person: IntArray, codes: Codes) -> IntArray:
@@ -160,18 +164,18 @@ class Pool:
         actions = self._actions.number_rows(cells)
         new = _first_new(actions, self._completed.size)
         if new.size:
-            owner, changes = self.people[person[new]], np.ascontiguousarray(cells[new, 1:].T)
+            owner, changes = self.positions[person[new]], np.ascontiguousarray(cells[new, 1:].T)
             cells[new, 1:] = consequences.complete(self.values, owner, changes).T
-            self._completed = append(self._completed, self._number(cells[new]))
+            self._completed = _append_with_room(self._completed, self._number(cells[new]))
         return self._completed[actions]
 
-    def preview(self, person: IntArray, codes: Codes, *, own: bool = True) -> FloatArray:
+    def errors_inside(self, person: IntArray, codes: Codes, *, own: bool = True) -> FloatArray:
         """By how many typical errors rows are predicted to be valid; nothing is added.
 
         What follows from changes is left out, and so are corrections by other rows than the
         person's own; without ``own``, all of them.
         """
-        rows = CandidateRows(self.factuals, self.people[person], codes, self.values.tables)
+        rows = CandidateRows(self.factuals, self.positions[person], codes, self.values.tables)
         response = self.rules.surrogate.predict(self.encodings.tree_codes(rows))
         if own:
             response = response + self._own_error(person)
@@ -241,13 +245,13 @@ class Pool:
 
     def may_score(self, person: IntArray) -> BoolArray:
         """Whether the predictor may score another row of people."""
-        may: BoolArray = self.task.scores.n_left(self.people[person]) > 0
+        may: BoolArray = self.task.scores.n_left(self.positions[person]) > 0
         return may
 
     def score_rows(self, row_ids: IntArray) -> None:
         """Have the predictor score rows, up to each person's limit, and correct predictions."""
         row_ids = np.unique(row_ids[~self.scored[row_ids]])
-        left = self.task.scores.n_left(self.people[self.person[row_ids]])
+        left = self.task.scores.n_left(self.positions[self.person[row_ids]])
         row_ids = row_ids[times_seen_before(self.person[row_ids]) < left]
         if not row_ids.size:
             return
@@ -268,7 +272,7 @@ class Pool:
     def as_block(self, row_ids: IntArray, person: IntArray, place: IntArray) -> Candidates:
         """Rows as candidates of some people, numbered from 0; each row at its place."""
         source = np.empty(int(person.max(initial=-1)) + 1, dtype=np.int64)
-        source[person] = self.people[self.person[row_ids]]
+        source[person] = self.positions[self.person[row_ids]]
         codes = np.full(
             (self.n_mutable, source.size, int(place.max(initial=0)) + 1), OWN, dtype=np.int32
         )
@@ -289,7 +293,7 @@ class Pool:
     def _keys(self, row_ids: IntArray) -> Codes:
         """What tells rows apart in the memory of scores: their people and actions."""
         keys = self.cells[row_ids].copy()
-        keys[:, 0] = self.people[keys[:, 0]]
+        keys[:, 0] = self.positions[keys[:, 0]]
         keys[:, [1 + at for at in self.recomputed]] = OWN
         return keys
 
@@ -302,24 +306,24 @@ class Pool:
 
     def _append(self, cells: Codes) -> None:
         """Add rows that are not in the pool yet, and predict their scores."""
-        n_before, n_new = len(self.cells), len(cells)
-        row_ids = np.arange(n_before, n_before + n_new)
-        self.cells = append(self.cells, cells)
-        self.person = append(self.person, cells[:, 0].astype(np.int64))
+        n_known, n_new = len(self.cells), len(cells)
+        row_ids = np.arange(n_known, n_known + n_new)
+        self.cells = _append_with_room(self.cells, cells)
+        self.person = _append_with_room(self.person, cells[:, 0].astype(np.int64))
         for name in ("score", "margin", "_response", "_total", "_weight"):
-            setattr(self, name, append(getattr(self, name), np.zeros(n_new)))
+            setattr(self, name, _append_with_room(getattr(self, name), np.zeros(n_new)))
         for name in ("scored", "valid", "copy"):
-            setattr(self, name, append(getattr(self, name), np.zeros(n_new, dtype=bool)))
-        self.knn_distance = append(self.knn_distance, np.full(n_new, np.nan))
-        self.excluded_by = append(self.excluded_by, np.full(n_new, UNKNOWN))
+            setattr(self, name, _append_with_room(getattr(self, name), np.zeros(n_new, dtype=bool)))
+        self.knn_distance = _append_with_room(self.knn_distance, np.full(n_new, np.nan))
+        self.excluded_by = _append_with_room(self.excluded_by, np.full(n_new, UNKNOWN))
         changed = cells[:, 1:] != OWN
         sparsity = changed.sum(axis=1)
-        self.sparsity = append(self.sparsity, sparsity)
+        self.sparsity = _append_with_room(self.sparsity, sparsity)
         if self.rules.count_actions:
             sparsity = sparsity - changed[:, self.recomputed].sum(axis=1)
-        self.n_changes = append(self.n_changes, sparsity)
+        self.n_changes = _append_with_room(self.n_changes, sparsity)
         rows = self.rows(row_ids)
-        self.distance = append(self.distance, measure_rows(self.rules.distance, rows))
+        self.distance = _append_with_room(self.distance, measure_rows(self.rules.distance, rows))
         self._response[row_ids] = self.rules.surrogate.predict(self.encodings.tree_codes(rows))
         self._correct(row_ids, self._errors)
 
@@ -335,10 +339,10 @@ class Pool:
         error = response - self._response[row_ids]
         new = person[taught], row_ids[taught], error[taught]
         self._errors = tuple(map(np.concatenate, zip(self._errors, new, strict=True)))  # type: ignore[assignment]
-        touched = np.zeros(self.people.size, dtype=bool)
+        touched = np.zeros(self.positions.size, dtype=bool)
         touched[person] = True
         self._correct(np.flatnonzero(touched[self.person] & ~self.scored), new)
-        self._correct(row_ids[row_ids < self.people.size], new)
+        self._correct(row_ids[row_ids < self.positions.size], new)
         self.margin[row_ids] = self._margin(response)
 
     def _correct(self, row_ids: IntArray, errors: tuple[IntArray, IntArray, FloatArray]) -> None:
@@ -362,7 +366,7 @@ def _first_new(row_ids: IntArray, n_known: int) -> IntArray:
     return np.flatnonzero(np.diff(largest, prepend=n_known - 1))
 
 
-def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
+def _append_with_room(array: np.ndarray, more: np.ndarray) -> np.ndarray:
     """Both arrays as one, with spare room, so that repeated appending seldom copies."""
     size, room = len(array) + len(more), array.base
     if room is None or room.ndim != array.ndim or len(room) < size:
@@ -373,7 +377,7 @@ def append(array: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def best_of_each(person: IntArray, *keys: np.ndarray, n: int | IntArray = 1) -> IntArray:
-    """Places of each person's first ``n`` entries in the order of the keys, decisive key first."""
+    """Indices of each person's first ``n`` entries in the order of the keys, decisive key first."""
     order = np.lexsort((*reversed(keys), person))
     limit = n if isinstance(n, int) else n[order]
     return order[times_seen_before(person[order]) < limit]

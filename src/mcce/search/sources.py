@@ -4,9 +4,9 @@ Beyond the paper. Draws of the model (step 2) are realistic as a whole, so the m
 kept, and so are those of their changes that bring most: the surrogate ranks the changes of a draw
 by what each brings alone, and the shortest start of that list that it predicts valid is tried with
 single changes left out. Single changes go to frequent or evenly spaced values that a person may
-have, and to values between the own one and one that does. Combinations start from the most
-promising single changes. What follows from changes follows in every row, and features that change
-only together do so here.
+have, and to values between the person's own and one that is predicted valid. Combinations start
+from the most promising single changes. What follows from changes follows in every row, and features
+that change only together do so here.
 
 Always true: a person's rows depend on no other person.
 """
@@ -15,14 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
 from ..candidates import Candidates
 from ..constraints.kinds import Together
+from ..constraints.limits import are_allowed, evenly_spaced, is_limited
 from ..generate import BYTES_PER_CANDIDATE, DrawPlan, FactualBlock, generate
-from ..kernels import BoolArray, Codes, DrawLimits, IntArray, check_cancellation, times_seen_before
+from ..kernels import (
+    BoolArray,
+    Codes,
+    FloatArray,
+    IntArray,
+    check_cancellation,
+    times_seen_before,
+)
 from ..tables.schema import OWN
 from .pool import Pool, PoolRules, best_of_each
 from .stage import SearchTask
@@ -33,23 +41,27 @@ N_STARTS = 12
 N_PLAUSIBLE = 6
 # Draws of a person without an answer that are checked.
 N_LOOKED_AT = 1000
-# Predictions may fall short of the desired set by this many typical errors.
-SHORT = -2.0
+# Predictions may fall short of the desired set by this many typical errors, and those of rows with
+# a change left out by this many.
+SHORT, SHORT_OF_LESS = -2.0, -1.0
 # Predictions so many typical errors inside the desired set are likely enough.
 ENOUGH = 1.0
+# Starts of a draw's list of changes: all up to this length and one in so many of the longer; those
+# predicted valid or nearly so are tried up to so many changes beyond the shortest valid one.
+ALL_STARTS, ONE_IN, BEYOND_SHORTEST = 12, 4, 2
 # With more mutable features, only those that the surrogate splits on most often change alone.
 MAX_FEATURES = 32
 # Values of a feature that are tried: of one with few values all, of numbers this many quantiles,
-# and the most levels.
-ALL_VALUES, N_QUANTILES, MAX_LEVELS = 32, 15, 64
-# Single changes kept for a person, and those that are combined.
-N_SINGLES, N_COMBINED, PER_FEATURE, N_PAIRS = 40, 24, 3, 40
+# and the most levels; for people for whom these are not enough, so many evenly spaced numbers.
+ALL_VALUES, N_QUANTILES, MAX_LEVELS, N_SPACED = 32, 15, 64, 60
+# Single changes kept for a person, also of more values, and those that are combined.
+N_SINGLES, N_MORE_SINGLES, N_COMBINED, PER_FEATURE, N_PAIRS = 40, 200, 24, 3, 40
 # Changes that are left out of a draw, one by one, at most.
 MAX_LEFT_OUT = 40
-# Values tried between the own one and one that does.
+# Values tried between the own one and one that is predicted valid.
 N_BETWEEN = 6
 # All rows that the values of a person can make are tried if there are no more than these.
-SMALL_TABLE = 300
+MAX_COMPLETE = 300
 # Any subset of up to 5 changes may be undone; of more changes, at most two at once, and of
 # many single ones.
 ALL_SUBSETS_OF, MAX_UNDONE, PAIRS_OF = 5, 2, 30
@@ -86,7 +98,6 @@ class Sources:
             frequent_codes(counts, schema.features[position].kind == "numeric")
             for counts, position in zip(accepted, schema.mutable, strict=True)
         ]
-        self.is_small: BoolArray = np.zeros(block.positions.size, dtype=bool)
 
     def add_first(self, people: IntArray, *, plausible: bool) -> None:
         """Add single changes, and parts of the draws; with ``plausible``, of plausible ones too."""
@@ -94,10 +105,10 @@ class Sources:
         del self._candidates
         self.add_singles(people)
 
-    def widen(self, people: IntArray, n_before: int) -> None:
+    def widen(self, people: IntArray, n_widened: int) -> None:
         """Add plausible draws among more of them, for people without an answer."""
         most = min(MORE_DRAWS * self._n_first, self._n_most)
-        start, end = (0, most) if n_before == 0 else (most, self._n_most)
+        start, end = (0, most) if n_widened == 0 else (most, self._n_most)
         if end > start:
             order = np.argsort(self._block.group[people], kind="stable")
             room = int(self.task.memory * 1e6 / (BYTES_PER_CANDIDATE * (end - start))) + 1
@@ -152,12 +163,13 @@ class Sources:
         for _ in range(2):
             first = best_of_each(pool.person[starts], -pool.margin[starts], starts, n=N_COMBINED)
             starts = self._joined(starts[first], single)
-            valid = starts[pool.margin[starts] >= 0]
-            valid = valid[best_of_each(pool.person[valid], pool.margin[valid], valid, n=N_STARTS)]
-            self._add_between(valid)
-            # Where pairs do, triples are not needed.
-            do = pool.person[valid[pool.may_return(valid)]]
-            starts = starts[~np.isin(pool.person[starts], do)]
+            likely = starts[pool.margin[starts] >= 0]
+            nearest = best_of_each(pool.person[likely], pool.margin[likely], likely, n=N_STARTS)
+            likely = likely[nearest]
+            self._add_between(likely)
+            # Triples are only tried where no pair is predicted valid.
+            enough = pool.person[likely[pool.may_return(likely)]]
+            starts = starts[~np.isin(pool.person[starts], enough)]
 
     def _joined(self, starts: IntArray, single: IntArray) -> IntArray:
         """Rows with one of the single changes more; returns the promising ones."""
@@ -183,48 +195,47 @@ class Sources:
     ) -> None:
         """Add the most promising draws of people, and parts of their changes.
 
-        Predictions are made once for each group of people who share draws. With ``plausible``,
-        draws that nothing excludes are looked for too, ``thorough`` among many of them.
+        With ``plausible``, draws that nothing excludes are looked for too, ``thorough`` among many
+        of them, which are then the only ones of those people.
         """
         pool = self.pool
-        _, first = np.unique(candidates.group, return_index=True)
-        at, draw = np.nonzero(candidates.distinct)
-        margin = np.full(candidates.distinct.shape, -np.inf)
-        codes = candidates.comparison.codes[:, at, draw]
-        codes[self.task.recomputed] = OWN
-        margin[at, draw] = pool.preview(people[first[at]], codes, own=False)
         who, draw = np.nonzero(candidates.distinct[candidates.group])
-        drawn, person = candidates.select(who, draw).codes, people[who]
-        drawn[self.task.recomputed] = OWN
-        score = margin[candidates.group[who], draw]
+        inside = self._predict_draws(candidates, people)[candidates.group[who], draw]
+        drawn, person = self._actions_of(candidates.select(who, draw).codes), people[who]
         n_changes = (drawn != OWN).sum(axis=0)
         some = np.flatnonzero(n_changes > 0)
-        ahead = np.minimum(score[some], 0.0)
-        chosen = some[
-            best_of_each(
-                person[some],
-                -ahead,
-                # Draws with many changes are the most likely to be plausible.
-                draw[some] if thorough else n_changes[some],
-                draw[some],
-                n=N_LOOKED_AT if thorough else N_STARTS,
-            )
-        ]
+        # Draws with many changes are the most likely to be plausible.
+        by_changes = draw[some] if thorough else n_changes[some]
+        keys = -np.minimum(inside[some], 0.0), by_changes, draw[some]
+        n = N_LOOKED_AT if thorough else N_STARTS
+        chosen = some[best_of_each(person[some], *keys, n=n)]
         if plausible:
             row_ids = pool.add(person[chosen], drawn[:, chosen])
             may = self._first_fitting(row_ids[pool.margin[row_ids] >= 0])
-            codes = pool.actions(may)
-            masks = ((codes != OWN).T @ self._sets.T).astype(bool)
-            self._leave_out(pool.person[may], codes, np.arange(may.size), masks, plausible=True)
-        if thorough:
-            chosen = chosen[~np.isin(person[chosen], pool.person[may])]
-            chosen = chosen[times_seen_before(person[chosen]) < N_STARTS]
+            self._reduce(may)
+            if thorough:
+                chosen = chosen[~np.isin(person[chosen], pool.person[may])]
+                chosen = chosen[times_seen_before(person[chosen]) < N_STARTS]
         self._add_parts(person[chosen], drawn[:, chosen])
+
+    def _predict_draws(self, candidates: Candidates, people: IntArray) -> FloatArray:
+        """Predictions of draws, once for each group of people who share them."""
+        _, first = np.unique(candidates.group, return_index=True)
+        at, draw = np.nonzero(candidates.distinct)
+        codes = self._actions_of(candidates.comparison.codes[:, at, draw])
+        inside = np.full(candidates.distinct.shape, -np.inf)
+        inside[at, draw] = self.pool.errors_inside(people[first[at]], codes, own=False)
+        return inside
+
+    def _actions_of(self, codes: Codes) -> Codes:
+        """Codes of new rows without what follows from other changes."""
+        codes[self.task.recomputed] = OWN
+        return codes
 
     def _first_fitting(self, row_ids: IntArray) -> IntArray:
         """Of rows by person, the first few of each that nothing excludes."""
         pool, found = self.pool, [row_ids[:0]]
-        n_found: IntArray = np.zeros(pool.people.size, dtype=np.int64)
+        n_found: IntArray = np.zeros(pool.positions.size, dtype=np.int64)
         while row_ids.size:
             first = times_seen_before(pool.person[row_ids]) < N_PLAUSIBLE
             fits = row_ids[first][pool.may_return(row_ids[first])]
@@ -243,63 +254,70 @@ class Sources:
         pool.add(person, codes)
         changed = (codes != OWN).T @ sets.T
         row, which = np.nonzero(changed)
-        gain = pool.preview(person[row], self._some(codes, row, sets[which]))
+        gain = pool.errors_inside(person[row], self._some(codes, row, sets[which]))
         order = np.lexsort((which, -gain, row))
         row, which = row[order], which[order]
         place = times_seen_before(row)
         # The first changes of each row by what they bring, ever more of them.
         rank = np.full(changed.shape, changed.shape[1])
         rank[row, which] = place
-        kept = _is_tried(place)
+        kept = (place < ALL_STARTS) | (place % ONE_IN == 0)
         row, length = row[kept], place[kept]
         masks = rank[row] <= length[:, None]
-        margin = pool.preview(person[row], self._some(codes, row, masks @ sets))
-        valid = margin >= 0
+        inside = pool.errors_inside(person[row], self._some(codes, row, masks @ sets))
+        likely = inside >= 0
         shortest = np.full(person.size, changed.shape[1])
-        np.minimum.at(shortest, row[valid], length[valid])
-        near = (margin >= SHORT) & (length <= shortest[row] + 2)
+        np.minimum.at(shortest, row[likely], length[likely])
+        near = (inside >= SHORT) & (length <= shortest[row] + BEYOND_SHORTEST)
         pool.add(person[row[near]], self._some(codes, row[near], masks[near] @ sets))
-        ends = valid & (length == shortest[row])
+        ends = likely & (length == shortest[row])
         self._leave_out(person, codes, row[ends], masks[ends])
 
-    def _leave_out(
-        self,
-        person: IntArray,
-        codes: Codes,
-        row: IntArray,
-        masks: BoolArray,
-        *,
-        plausible: bool = False,
-    ) -> None:
-        """Add rows without changes that the surrogate predicts to be needless, one by one.
-
-        With ``plausible``, as long as nothing excludes them.
-        """
-        pool, sets = self.pool, self._sets
+    def _leave_out(self, person: IntArray, codes: Codes, row: IntArray, masks: BoolArray) -> None:
+        """Add rows without changes that the surrogate predicts to be needless, one by one."""
         for _ in range(MAX_LEFT_OUT):
-            check_cancellation()
             if not row.size:
                 return
-            many = masks.sum(axis=1) > 1
-            at, which = np.nonzero(masks & many[:, None])
-            fewer = masks[at]
-            fewer[np.arange(at.size), which] = False
-            margin = pool.preview(person[row[at]], self._some(codes, row[at], fewer @ sets))
-            near = np.flatnonzero(margin >= (0.0 if plausible else SHORT / 2))
-            if plausible:
-                near = near[best_of_each(at[near], -margin[near], which[near], n=2)]
-            added = pool.add(
-                person[row[at[near]]], self._some(codes, row[at[near]], fewer[near] @ sets)
-            )
-            valid = near[(margin[near] >= 0) & (pool.may_return(added) if plausible else True)]
-            best = valid[best_of_each(at[valid], -margin[valid], which[valid])]
+            check_cancellation()
+            at, which, fewer, inside = self._with_one_less(person, codes, row, masks)
+            near = np.flatnonzero(inside >= SHORT_OF_LESS)
+            part = self._some(codes, row[at[near]], fewer[near] @ self._sets)
+            self.pool.add(person[row[at[near]]], part)
+            likely = near[inside[near] >= 0]
+            best = likely[best_of_each(at[likely], -inside[likely], which[likely])]
             row, masks = row[at[best]], fewer[best]
+
+    def _reduce(self, row_ids: IntArray) -> None:
+        """Add rows without changes that seem needless, as long as nothing excludes them."""
+        pool, codes, person = self.pool, self.pool.actions(row_ids), self.pool.person[row_ids]
+        row, masks = np.arange(row_ids.size), ((codes != OWN).T @ self._sets.T).astype(bool)
+        for _ in range(MAX_LEFT_OUT):
+            if not row.size:
+                return
+            check_cancellation()
+            at, which, fewer, inside = self._with_one_less(person, codes, row, masks)
+            likely = np.flatnonzero(inside >= 0)
+            likely = likely[best_of_each(at[likely], -inside[likely], which[likely], n=2)]
+            part = self._some(codes, row[at[likely]], fewer[likely] @ self._sets)
+            fits = likely[pool.may_return(pool.add(person[row[at[likely]]], part))]
+            best = fits[best_of_each(at[fits], -inside[fits], which[fits])]
+            row, masks = row[at[best]], fewer[best]
+
+    def _with_one_less(
+        self, person: IntArray, codes: Codes, row: IntArray, masks: BoolArray
+    ) -> tuple[IntArray, IntArray, BoolArray, FloatArray]:
+        """Each row's changes without one of them, where there are several, and its prediction."""
+        at, which = np.nonzero(masks & (masks.sum(axis=1) > 1)[:, None])
+        fewer = masks[at]
+        fewer[np.arange(at.size), which] = False
+        part = self._some(codes, row[at], fewer @ self._sets)
+        return at, which, fewer, self.pool.errors_inside(person[row[at]], part)
 
     def add_singles(self, people: IntArray, *, thorough: bool = False) -> None:
         """Add promising rows with one change; ``thorough``, to more values and more of them."""
-        values = self._values(people, 4 * N_QUANTILES if thorough else N_QUANTILES)
+        values = self._values(people, thorough=thorough)
         if not thorough:
-            self._add_small(people, values)
+            self._add_all(people, values)
         codes, person = [], []
         for place, (theirs, allowed) in values.items():
             who, at = np.nonzero(allowed)
@@ -311,72 +329,62 @@ class Sources:
             kept = self._add_promising(
                 np.concatenate(person),
                 np.concatenate(codes, axis=1),
-                5 * N_SINGLES if thorough else N_SINGLES,
+                N_MORE_SINGLES if thorough else N_SINGLES,
             )
-            margin = self.pool.margin[kept]
-            self._add_between(kept[margin >= 0])
+            self._add_between(kept[self.pool.margin[kept] >= 0])
 
-    def _values(self, people: IntArray, n_quantiles: int) -> dict[int, tuple[Codes, BoolArray]]:
+    def _values(self, people: IntArray, *, thorough: bool) -> dict[int, tuple[Codes, BoolArray]]:
         """Per place the codes to try, of all people or of each, and which each may have."""
         rows, mutable = self.task.factuals, self.task.factuals.schema.mutable
-        positions = self.pool.people[people]
+        positions = self.pool.positions[people]
         limits = self.task.factual_limits.limits(positions, rows.schema.features)
         found: dict[int, tuple[Codes, BoolArray]] = {}
         for place in np.flatnonzero(self._alone).tolist():
             position = int(mutable[place])
-            feature = rows.schema.features[position]
-            own = rows.codes[position, positions]
+            feature, own = rows.schema.features[position], rows.codes[position, positions]
             everything = feature.n_codes <= ALL_VALUES
-            codes = (
-                np.arange(feature.n_codes, dtype=np.int32) if everything else self._frequent[place]
-            )
-            if feature.kind == "numeric" and not everything and n_quantiles > N_QUANTILES:
-                codes = _even_codes(feature.n_codes, n_quantiles)
-            limited = np.zeros(people.size, dtype=bool)
-            if limits is not None:
-                limited = limits.first[position] >= 0
-            if limits is None or not limited.any():
+            if everything:
+                codes = np.arange(feature.n_codes, dtype=np.int32)
+            elif thorough and feature.kind == "numeric":
+                codes = _even_codes(feature.n_codes, N_SPACED)
+            else:
+                codes = self._frequent[place]
+            if limits is None or not is_limited(limits, position):
                 found[place] = codes, codes != own[:, None]
                 continue
-            inside, counts = _within(limits, position, feature.n_codes, limited)
             theirs = np.tile(codes, (people.size, 1))
             if not everything:
-                spread = _spread(inside, counts, n_quantiles)
-                # What others may have must not add values for those without limits.
-                theirs = np.concatenate([theirs, np.where(limited[:, None], spread, OWN)], axis=1)
-            allowed = _are_within(inside, theirs) & (theirs != own[:, None])
-            allowed &= _are_far(limits, position, theirs, limited)
-            found[place] = theirs.astype(np.int32), allowed
+                # Few of the values above may be among those that a person may have.
+                spread = evenly_spaced(limits, position, N_SPACED if thorough else N_QUANTILES)
+                theirs = np.concatenate([theirs, spread], axis=1)
+            found[place] = theirs, are_allowed(limits, position, theirs) & (theirs != own[:, None])
         return found
 
-    def _add_small(self, people: IntArray, values: dict[int, tuple[Codes, BoolArray]]) -> None:
+    def _add_all(self, people: IntArray, values: dict[int, tuple[Codes, BoolArray]]) -> None:
         """Add all rows of people whose values can make only a few."""
-        pool = self.pool
+        pool, features = self.pool, self.task.factuals.schema.features
         free = set(np.flatnonzero(self._sets.any(axis=0)).tolist())
         if set(values) != free or self.task.scores.is_bounded:
             return
+        mutable = self.task.factuals.schema.mutable
+        if any(features[mutable[place]].n_codes > ALL_VALUES for place in values):
+            return
         n_rows = np.ones(people.size)
-        for place, (_, allowed) in values.items():
-            feature = self.task.factuals.schema.features[
-                int(self.task.factuals.schema.mutable[place])
-            ]
-            if feature.n_codes > ALL_VALUES:
-                return
+        for _, allowed in values.values():
             n_rows *= 1 + allowed.sum(axis=1)
-        for at in np.flatnonzero(n_rows <= SMALL_TABLE).tolist():
-            grids = [
-                np.append(OWN, (theirs[at] if theirs.ndim == 2 else theirs)[allowed[at]])
+        for at in np.flatnonzero(n_rows <= MAX_COMPLETE).tolist():
+            choices = [
+                [OWN, *(theirs[at] if theirs.ndim == 2 else theirs)[allowed[at]]]
                 for theirs, allowed in values.values()
             ]
-            mesh = np.meshgrid(*grids, indexing="ij") if grids else []
-            codes = np.full((pool.n_mutable, mesh[0].size if mesh else 0), OWN, dtype=np.int32)
-            for place, column in zip(values, mesh, strict=True):
-                codes[place] = column.ravel()
-            pool.add(np.full(codes.shape[1], people[at]), codes)
-            self.is_small[people[at]] = True
+            combined = np.array([*product(*choices)], dtype=np.int32)
+            codes = np.full((pool.n_mutable, len(combined)), OWN, dtype=np.int32)
+            codes[list(values)] = combined.T
+            pool.add(np.full(len(combined), people[at]), codes)
+            pool.complete[people[at]] = True
 
     def _add_between(self, row_ids: IntArray) -> None:
-        """Add rows with one number nearer to the own one, where that is predicted to do."""
+        """Add rows with one number nearer to the own one that are predicted valid."""
         pool, rows = self.pool, self.task.factuals
         mutable = rows.schema.mutable
         actions = pool.actions(row_ids)
@@ -385,7 +393,7 @@ class Sources:
         if not place.size:
             return
         person = pool.person[row_ids[row]]
-        own = rows.tree_codes[mutable[place], pool.people[person]]
+        own = rows.tree_codes[mutable[place], pool.positions[person]]
         there = actions[place, row]
         missing = np.array([f.n_codes - 1 if f.has_missing else -9 for f in rows.schema.features])
         known = (own != missing[mutable[place]]) & (there != missing[mutable[place]])
@@ -397,36 +405,30 @@ class Sources:
         at, which = np.nonzero(distinct)
         codes = actions[:, row[at]].copy()
         codes[place[at], np.arange(at.size)] = between[at, which]
-        margin = pool.preview(person[at], codes)
-        valid = np.flatnonzero(margin >= 0)
-        # The nearest that does, and the next for safety.
-        some = valid[best_of_each(at[valid], which[valid], n=2)]
+        likely = np.flatnonzero(pool.errors_inside(person[at], codes) >= 0)
+        # The nearest value predicted valid, and the next in case it is not.
+        some = likely[best_of_each(at[likely], which[likely], n=2)]
         pool.add(person[at[some]], codes[:, some])
 
     def _allowed(self, place: IntArray, person: IntArray, codes: Codes) -> BoolArray:
         """Which codes of mutable features people may have, shape (n_rows, n_codes)."""
         rows, mutable = self.task.factuals, self.task.factuals.schema.mutable
         allowed = np.ones(codes.shape, dtype=bool)
-        limits = self.task.factual_limits.limits(self.pool.people[person], rows.schema.features)
+        positions = self.pool.positions[person]
+        limits = self.task.factual_limits.limits(positions, rows.schema.features)
         if limits is None:
             return allowed
         for one in np.unique(place).tolist():
-            position, here = int(mutable[one]), np.flatnonzero(place == one)
-            limited = (limits.first[position] >= 0) & (place == one)
-            if limited.any():
-                inside, _ = _within(
-                    limits, position, rows.schema.features[position].n_codes, limited
-                )
-                far = _are_far(limits, position, codes, limited)
-                allowed[here] = (_are_within(inside, codes) & far)[here]
+            here = place == one
+            allowed[here] = are_allowed(limits, int(mutable[one]), codes)[here]
         return allowed
 
     def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:
         """Add the rows of each person with the best predictions, at most so many."""
-        margin = self.pool.preview(person, codes)
-        order = np.arange(margin.size)
-        # Of those that are predicted valid, changes that only just do are the smallest.
-        kept = best_of_each(person, margin < SHORT, np.abs(margin - ENOUGH), order, n=most)
+        inside = self.pool.errors_inside(person, codes)
+        order = np.arange(inside.size)
+        # Of those that are predicted valid, the ones that only just are have the smallest changes.
+        kept = best_of_each(person, inside < SHORT, np.abs(inside - ENOUGH), order, n=most)
         return np.unique(self.pool.add(person[kept], codes[:, kept]))
 
     def _n_sets(self, row_ids: IntArray) -> IntArray:
@@ -473,11 +475,6 @@ def _even_codes(n_codes: int, n: int) -> Codes:
     return np.unique((2 * np.arange(n) + 1) * n_codes // (2 * n)).astype(np.int32)
 
 
-def _is_tried(place: IntArray) -> BoolArray:
-    """The lengths of parts of a draw that are tried: all short ones, and fewer of the long."""
-    return (place < 12) | (place % 4 == 0)
-
-
 def _pairs_within(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
     """All pairs of entries of two lists with equal values."""
     order = np.argsort(second, kind="stable")
@@ -485,49 +482,3 @@ def _pairs_within(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray
     count = np.searchsorted(second[order], first, side="right") - start
     left = np.repeat(np.arange(first.size), count)
     return left, order[start[left] + times_seen_before(left)]
-
-
-def _within(
-    limits: DrawLimits, position: int, n_codes: int, limited: BoolArray
-) -> tuple[IntArray, IntArray]:
-    """Runs of codes that people may have, first and last of each, and how many codes these are."""
-    first, last = limits.first[position], limits.last[position]
-    n_runs = np.where(limited, last - first, 1)
-    runs = np.zeros((limited.size, max(int(n_runs.max(initial=0)), 1), 2), dtype=np.int64)
-    runs[..., 1] = -1
-    runs[~limited, 0] = 0, n_codes - 1
-    for number in range(int(n_runs.max(initial=0))):
-        has = limited & (number < n_runs)
-        runs[has, number] = limits.runs[first[has] + number]
-    return runs, (runs[..., 1] - runs[..., 0] + 1).sum(axis=1)
-
-
-def _spread(runs: IntArray, counts: IntArray, n: int) -> IntArray:
-    """Evenly spaced codes of the runs of each person."""
-    ranks = (2 * np.arange(n) + 1) * counts[:, None] // (2 * n)
-    codes = np.full(ranks.shape, OWN, dtype=np.int64)
-    before: IntArray = np.zeros(counts.size, dtype=np.int64)
-    for number in range(runs.shape[1]):
-        low, high = runs[:, number, 0], runs[:, number, 1]
-        size = high - low + 1
-        here = (ranks >= before[:, None]) & (ranks < (before + size)[:, None])
-        codes = np.where(here, low[:, None] + ranks - before[:, None], codes)
-        before = before + size
-    codes[:, 1:][codes[:, 1:] == codes[:, :-1]] = OWN
-    return codes
-
-
-def _are_within(runs: IntArray, codes: IntArray | Codes) -> BoolArray:
-    """Which codes each person may have."""
-    low, high = runs[:, None, :, 0], runs[:, None, :, 1]
-    inside = ((codes[:, :, None] >= low) & (codes[:, :, None] <= high)).any(axis=2)
-    return np.asarray(inside & (codes != OWN))
-
-
-def _are_far(
-    limits: DrawLimits, position: int, codes: IntArray | Codes, limited: BoolArray
-) -> BoolArray:
-    """Which codes are not too near to the own one for a step."""
-    low, high = limits.near[position, :, 0], limits.near[position, :, 1]
-    near = np.asarray((codes >= low[:, None]) & (codes <= high[:, None]))
-    return ~(near & limited[:, None])

@@ -39,7 +39,7 @@ def explain_pool(
         by = [number for number in pool.excluded_by[likely].tolist() if number > 0]
         excluded = {exclusions[number - 1] for number in by}
         score = None if miss is None else float(pool.score[miss])
-        reasons[int(pool.people[whom])] = _pool_reason(
+        reasons[int(pool.positions[whom])] = _pool_reason(
             decision,
             rows.size,
             int(n_tried[whom]),
