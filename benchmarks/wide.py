@@ -4,12 +4,13 @@ About one hidden factor for ten columns. A column depends on one to three factor
 column, plus noise: numbers are skewed, rounded, counts, or mostly zero, some rise and fall with
 their factor; three columns in ten are categories of 2 to 12 levels, half of them without any order.
 The predictor is a logistic score of 15 columns with interactions, about a microsecond a row.
+:func:`dense_case` is the opposite: every column matters, and a little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -48,6 +49,51 @@ def wide_case(p: int, n_train: int, n_factuals: int, seed: int = 0) -> Case:
     fixed = np.sort(rng.choice(p, max(2, p // 20), replace=False))
     immutable = [str(train.columns[at]) for at in fixed]
     return Case(f"wide-{p}", train, declined, immutable, scorer)
+
+
+def dense_case(p: int, n_train: int, n_factuals: int, seed: int = 0) -> Case:
+    """A table all of whose columns matter: five in six are correlated numbers, the others levels.
+
+    The predictor is the logistic of a linear score of all numbers and levels.
+    """
+    rng = np.random.default_rng(seed)
+    n_rows = n_train + 3 * n_factuals + 100
+    n_levels = p // 6
+    n_numbers = p - n_levels
+    common = rng.normal(size=(n_rows, 1))
+    numbers = np.round(0.5 * common + rng.normal(size=(n_rows, n_numbers)), 2)
+    levels = rng.integers(0, 6, size=(n_rows, n_levels))
+    rows = pd.DataFrame(numbers, columns=[f"number_{at:03d}" for at in range(n_numbers)])
+    for at in range(n_levels):
+        names = pd.Index([f"v{level}" for level in range(6)])
+        rows[f"level_{at:03d}"] = pd.Categorical.from_codes(levels[:, at], names)
+    scorer = LinearScore(rng.normal(size=n_numbers), rng.normal(size=(n_levels, 6)))
+    shift = float(np.quantile(scorer.total(rows), 1 - ACCEPTED))
+    scorer = replace(scorer, shift=shift, scale=float(np.std(scorer.total(rows))))
+    train, others = rows.head(n_train), rows.iloc[n_train:]
+    declined = others[scorer(others) < 0.5].head(n_factuals).reset_index(drop=True)
+    return Case(f"dense-{p}", train, declined, [], scorer)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearScore:
+    """The logistic of a weighted sum of numbers and points of levels."""
+
+    weights: Floats
+    points: Floats
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def total(self, frame: pd.DataFrame) -> Floats:
+        """The weighted sum."""
+        found = frame.filter(like="number_").to_numpy(dtype=np.float64) @ self.weights
+        for points, name in zip(self.points, frame.filter(like="level_").columns, strict=True):
+            found = found + points[frame[name].cat.codes.to_numpy()]
+        return np.asarray(found)
+
+    def __call__(self, frame: pd.DataFrame) -> Floats:
+        """Scores between 0 and 1."""
+        return np.asarray(1 / (1 + np.exp(-2 * (self.total(frame) - self.shift) / self.scale)))
 
 
 def simulate_wide(p: int, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:

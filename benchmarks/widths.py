@@ -1,12 +1,13 @@
 """Fit and search by number of columns: CPU time, rows per person and memory.
 
 Each table of :mod:`wide` is fitted and its people are explained in a process of their own, started
-as ``python benchmarks/widths.py child WIDTH ROWS PEOPLE SEARCH CPU_SECONDS``. One that takes more
-CPU seconds is ended and left out of the exponent, the slope of log CPU seconds of fit on log number
-of columns.
+as ``python benchmarks/widths.py child WIDTH ROWS PEOPLE SEARCH CPU_SECONDS TABLE``. One that takes
+more CPU seconds is ended and left out of the exponent, the slope of log CPU seconds of fit on log
+number of columns.
 
 Prints a Markdown table and writes it to ``out/bench/widths.md`` and ``widths.json`` after every
-width. Usage: ``python benchmarks/widths.py [--widths 20 60] [--rows 20000] [--people 200]``.
+width. Usage: ``python benchmarks/widths.py [--widths 20 60] [--rows 20000] [--people 200] [--table
+dense]``; in a dense table every column matters.
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mcce import MCCE, McceWarning
+from mcce_lab.experiments.case import Case
 from measure import Table, cpu, exponent, log, machine, memory, write
-from wide import wide_case
+from wide import dense_case, wide_case
 
 WIDTHS = (20, 60, 120, 250, 500)
+TABLES = {"wide": wide_case, "dense": dense_case}
 SEARCHES = ("sparse", "balanced", "plausible", "near")
 MEASURED = {"fit s": 2, "explain s": 2, "rows per person": 1, "answered": 3, "sparsity": 2}
 # By search and number of columns; None if it took too long.
@@ -49,9 +52,11 @@ def main() -> None:
     print(table(found, options.seconds).markdown())
 
 
-def measure(width: int, n_train: int, n_factuals: int, search: Any) -> dict[str, float]:
+def measure(
+    make_case: Callable[..., Case], width: int, n_train: int, n_factuals: int, search: Any
+) -> dict[str, float]:
     """Costs and answers of a search on one table, in this process."""
-    case = wide_case(width, n_train, n_factuals, 0)
+    case = make_case(width, n_train, n_factuals, 0)
     explainer = MCCE(
         case.predictor,
         case.desired,
@@ -106,7 +111,7 @@ def _cells(values: Mapping[str, float] | None) -> list[str]:
 
 
 def _in_a_process(width: int, search: str, options: argparse.Namespace) -> dict[str, float] | None:
-    given = (width, options.rows, options.people, search, options.seconds)
+    given = (width, options.rows, options.people, search, options.seconds, options.table)
     command = [sys.executable, __file__, "child", *map(str, given)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == -signal.SIGXCPU:
@@ -120,7 +125,7 @@ def _run_child(given: Sequence[str]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(given[4]), resource.RLIM_INFINITY))
     warnings.simplefilter("ignore", McceWarning)
     with threadpool_limits(1):
-        print(json.dumps(measure(width, n_train, n_factuals, given[3])))
+        print(json.dumps(measure(TABLES[given[5]], width, n_train, n_factuals, given[3])))
 
 
 def _options() -> argparse.Namespace:
@@ -129,6 +134,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--searches", nargs="+", choices=SEARCHES, default=("sparse", "balanced"))
     parser.add_argument("--rows", type=int, default=20_000, help="training rows (default: 20000)")
     parser.add_argument("--people", type=int, default=200, help="people (default: 200)")
+    parser.add_argument("--table", choices=TABLES, default="wide")
     parser.add_argument(
         "--seconds", type=int, default=900, help="most CPU seconds of a search (default: 900)"
     )
