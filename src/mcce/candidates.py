@@ -53,7 +53,7 @@ class Candidates:
     ----------
     rows
         The rows of all people.
-    people : (n_people,)
+    positions : (n_people,)
         Which of them are in the block.
     comparison
         Codes and numbers of draws and people; :func:`mcce.protocols.differences` reads it.
@@ -75,7 +75,7 @@ class Candidates:
     """
 
     rows: EncodedRows
-    people: IntArray
+    positions: IntArray
     comparison: Comparison
     draws: IntArray
     distinct: BoolArray
@@ -89,7 +89,7 @@ class Candidates:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of people and of draws for each."""
-        return self.people.size, self.draws.size
+        return self.positions.size, self.draws.size
 
     def training_codes(self) -> Codes:
         """The codes in the training values, -1 where a generator invented the value."""
@@ -99,7 +99,7 @@ class Candidates:
         """Some candidates, by person and draw as numbered in this block."""
         codes = self.comparison.codes[:, self.group[person], draw]
         codes[codes == self.comparison.own_codes[:, person]] = OWN
-        return CandidateRows(self.rows, self.people[person], codes, self.tables)
+        return CandidateRows(self.rows, self.positions[person], codes, self.tables)
 
 
 @dataclass(frozen=True, eq=False)

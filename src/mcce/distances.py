@@ -430,7 +430,7 @@ class HVDM(FeatureDistance):
         table = self._tables[feature]
         if table is None:
             return super().coordinates(candidates, feature)
-        rows, people, values = candidates.rows, candidates.people, candidates.tables[feature]
+        rows, people, values = candidates.rows, candidates.positions, candidates.tables[feature]
         position = int(rows.schema.mutable[feature])
         exact = rows.codes[position, people]
         own, unseen = table[exact], np.flatnonzero(exact < 0)
@@ -562,14 +562,14 @@ def _marks(candidates: Candidates, feature: int) -> Coordinates:
     rows = candidates.rows
     position = int(rows.schema.mutable[feature])
     missing = is_missing(candidates.tables[feature])
-    own = _own_missing(rows, position, candidates.people)
+    own = _own_missing(rows, position, candidates.positions)
     of_codes, of_people = (np.where(side, np.nan, 0.0)[:, None] for side in (missing, own))
     return of_codes, of_people
 
 
 def _n_present(candidates: Candidates, *, counted: bool) -> FloatArray:
     """How many features of each person count, all unless missing ones are left out."""
-    rows, people = candidates.rows, candidates.people
+    rows, people = candidates.rows, candidates.positions
     n_features = len(rows.schema.features)
     present = np.full(people.size, float(n_features))
     if counted:

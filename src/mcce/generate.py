@@ -102,7 +102,7 @@ def generate(
     tables = value_tables(rows, sampled)
     return Candidates(
         rows=rows,
-        people=block.positions,
+        positions=block.positions,
         comparison=Comparison(
             codes=sampled.codes,
             numbers=code_numbers(rows, tables),

@@ -72,7 +72,7 @@ class ExcludeTrainingRows:
         _, first = np.unique(candidates.group, return_index=True)
         codes = np.empty((len(schema.features), first.size, n_draws), dtype=np.int32)
         codes[schema.mutable] = candidates.training_codes()
-        own = candidates.rows.codes[:, candidates.people[first]]
+        own = candidates.rows.codes[:, candidates.positions[first]]
         codes[schema.immutable] = own[schema.immutable][:, :, None]
         copies = self._copies(codes.reshape(len(codes), -1))
         return ~copies.reshape(first.size, n_draws)[candidates.group] | _keeps_unseen(candidates)
@@ -93,7 +93,7 @@ def _keeps_unseen(candidates: Candidates) -> BoolArray:
     """Candidates that keep a value of the person which training never held."""
     keeps = np.zeros(candidates.shape, dtype=bool)
     own, codes = candidates.comparison.own_codes, candidates.comparison.codes
-    unseen = candidates.rows.unseen[candidates.rows.schema.mutable][:, candidates.people]
+    unseen = candidates.rows.unseen[candidates.rows.schema.mutable][:, candidates.positions]
     for place in np.flatnonzero(unseen.any(axis=1)):
         who = np.flatnonzero(unseen[place])
         keeps[who] |= codes[place][candidates.group[who]] == own[place, who][:, None]

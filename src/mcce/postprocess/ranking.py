@@ -57,7 +57,7 @@ class RankedCandidates:
         self._axes = None if plain else axes_of(distance, candidates)
         self._distance = None if plain or self._axes is not None else distance(candidates)
         n_listed = max(N_LISTED, 4 * self.n_wanted)
-        self.first = self.list_allowed(np.arange(candidates.people.size), n_listed)
+        self.first = self.list_allowed(np.arange(candidates.positions.size), n_listed)
 
     def list_allowed(self, person: IntArray, n_best: int) -> Listing:
         """The best candidates of some people that may be returned."""

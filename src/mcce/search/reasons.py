@@ -107,7 +107,7 @@ def explain_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, 
     values = score[nearest], listing.sparsity[nearest], listing.gower[nearest]
     selected = SelectedDraws(person, listing.draw[nearest], np.zeros_like(person), *values)
     reasons = map(draws_reason, count_draws(ranked, person, listing, valid))
-    positions = ranked.candidates.people[person].tolist()
+    positions = ranked.candidates.positions[person].tolist()
     return validation.to_measured(selected), dict(zip(positions, reasons, strict=True))
 
 
