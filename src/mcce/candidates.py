@@ -91,10 +91,6 @@ class Candidates:
         """Number of people and of draws for each."""
         return self.positions.size, self.draws.size
 
-    def training_codes(self) -> Codes:
-        """The codes in the training values, -1 where a generator invented the value."""
-        return _training_codes(self.rows, self.tables, self.comparison.codes)
-
     def select(self, person: IntArray, draw: IntArray | Codes) -> CandidateRows:
         """Some candidates, by person and draw as numbered in this block."""
         codes = self.comparison.codes[:, self.group[person], draw]
@@ -161,7 +157,17 @@ class CandidateRows:
 
     def training_codes(self) -> Codes:
         """The codes in the training values; arbitrary where the cell is the person's own."""
-        return _training_codes(self.rows, self.tables, self.codes)
+        rows = self.rows
+        if self.tables is rows.tables:
+            return self.codes
+        features = [rows.schema.features[position] for position in rows.schema.mutable]
+        columns = zip(features, self.tables, rows.tables, self.codes, strict=True)
+        return np.stack(
+            [
+                drawn if table is trained else feature.encode(table)[0][drawn]
+                for feature, table, trained, drawn in columns
+            ]
+        )
 
     def take(self, index: IntArray | BoolArray) -> CandidateRows:
         """The rows at these indices, or where a mask is true."""
@@ -369,17 +375,3 @@ def code_numbers(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Fl
         else as_numbers(table, feature.table.dtype)
         for feature, table, trained in zip(features, tables, rows.tables, strict=True)
     ]
-
-
-def _training_codes(rows: EncodedRows, tables: Sequence[pd.Series[Any]], codes: Codes) -> Codes:
-    """Codes that index some tables as codes in the training values."""
-    if tables is rows.tables:
-        return codes
-    features = [rows.schema.features[position] for position in rows.schema.mutable]
-    columns = zip(features, tables, rows.tables, codes, strict=True)
-    return np.stack(
-        [
-            drawn if table is trained else feature.encode(table)[0][drawn]
-            for feature, table, trained, drawn in columns
-        ]
-    )

@@ -16,7 +16,7 @@ from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals.people import Reason, ReasonKind
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing
-from ..postprocess.filters import CandidateFilter, IsPlausible, ObeysConstraint
+from ..postprocess.filters import IsPlausible, ObeysConstraint, RowFilter
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, SelectedDraws
 
@@ -35,7 +35,7 @@ class Exclusion(NamedTuple):
     name: str
 
 
-def exclusion_of(keep: CandidateFilter | IsPlausible) -> Exclusion:
+def exclusion_of(keep: RowFilter | IsPlausible) -> Exclusion:
     """What a filter excludes by."""
     if isinstance(keep, IsPlausible):
         return Exclusion("implausible", keep.name)
