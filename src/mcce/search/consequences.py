@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache
+from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, table_numbers
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..fitted import Fitted
@@ -411,11 +411,9 @@ class GrowingTables:
         """The value of each code of a numeric feature, NaN for missing."""
         if place not in self._numbers:
             feature = self.rows.schema.features[self.rows.schema.mutable[place]]
-            table = self._tables[place]
-            trained = self._tables is self.rows.tables and feature.numbers is not None
-            given = feature.numbers if trained else as_numbers(table, feature.table.dtype)
-            assert given is not None
-            self._numbers[place] = given
+            numbers = table_numbers(feature, self._tables[place], self.rows.tables[place])
+            assert numbers is not None
+            self._numbers[place] = numbers
         return self._numbers[place]
 
     def codes_for(self, place: int, numbers: FloatArray) -> Codes:
