@@ -263,13 +263,17 @@ class MeasuredRows:
         return self.take(np.lexsort((self.rank, self.owner)))
 
     @classmethod
-    def concat(cls, factuals: EncodedRows, parts: Sequence[MeasuredRows]) -> MeasuredRows:
-        """All parts as one, by factual, then rank."""
+    def empty(cls, factuals: EncodedRows) -> MeasuredRows:
+        """No rows of these factuals."""
         whole, real = np.empty(0, dtype=np.int64), np.empty(0)
         key = np.empty((0, 1 + factuals.schema.mutable.size), dtype=np.int32)
-        empty = cls(CandidateRows.join(factuals, []), key, whole, real, whole, real)
+        return cls(CandidateRows.join(factuals, []), key, whole, real, whole, real)
+
+    @classmethod
+    def concat(cls, factuals: EncodedRows, parts: Sequence[MeasuredRows]) -> MeasuredRows:
+        """All parts as one, by factual, then rank."""
         arrays = (
-            np.concatenate([getattr(part, field.name) for part in (empty, *parts)])
+            np.concatenate([getattr(part, field.name) for part in (cls.empty(factuals), *parts)])
             for field in fields(cls)[1:]
         )
         return cls(CandidateRows.join(factuals, [part.rows for part in parts]), *arrays).sort()

@@ -108,7 +108,7 @@ class PoolStage:
             monitor.stop()
         answers, rank = loop.answers()
         pool = loop.pool
-        misses, reasons = MeasuredRows.concat(self.task.factuals, []), dict[int, Reason]()
+        misses, reasons = MeasuredRows.empty(self.task.factuals), dict[int, Reason]()
         left = np.setdiff1d(np.arange(pool.people.size), pool.person[answers])
         if self.final and not (self.task.answers_only or monitor.stopped):
             misses, reasons = explain_pool(pool, left, loop.n_tried)
