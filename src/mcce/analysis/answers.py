@@ -35,8 +35,9 @@ from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..protocols import Distance
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
+from ..search.computed import ComputedColumn
 from ..search.config import kept_relations, weighted
-from ..search.consequences import ComputedColumn, Consequences, GrowingTables
+from ..search.consequences import Consequences, GrowingTables
 from ..search.plan import ExplainSettings, recomputed, row_filters
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
