@@ -53,7 +53,7 @@ class Candidates:
     ----------
     rows
         The rows of all people.
-    people : (n_people,)
+    positions : (n_people,)
         Which of them are in the block.
     comparison
         Codes and numbers of draws and people; :func:`mcce.protocols.differences` reads it.
@@ -75,11 +75,38 @@ class Candidates:
     """
 
     rows: EncodedRows
-    people: IntArray
+    positions: IntArray
     comparison: Comparison
     draws: IntArray
     distinct: BoolArray
     tables: Sequence[pd.Series[Any]]
+
+    @classmethod
+    def of_each(
+        cls,
+        rows: EncodedRows,
+        positions: IntArray,
+        codes: Codes,
+        own_codes: Codes,
+        tables: Sequence[pd.Series[Any]],
+    ) -> Candidates:
+        """Candidates of people who share none, all of them distinct.
+
+        ``codes`` have the shape (n_mutable, n_people, n_draws), ``own_codes`` (n_mutable,
+        n_people).
+        """
+        _, n_people, n_draws = codes.shape
+        comparison = Comparison(
+            codes=codes,
+            numbers=code_numbers(rows, tables),
+            own_codes=own_codes,
+            own_numbers=rows.own_numbers(positions),
+            spreads=rows.schema.spreads,
+            group=np.arange(n_people),
+            n_features=len(rows.schema.features),
+        )
+        distinct = np.ones((n_people, n_draws), dtype=bool)
+        return cls(rows, positions, comparison, np.arange(n_draws), distinct, tables)
 
     @property
     def group(self) -> IntArray:
@@ -89,17 +116,13 @@ class Candidates:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of people and of draws for each."""
-        return self.people.size, self.draws.size
-
-    def training_codes(self) -> Codes:
-        """The codes in the training values, -1 where a generator invented the value."""
-        return _training_codes(self.rows, self.tables, self.comparison.codes)
+        return self.positions.size, self.draws.size
 
     def select(self, person: IntArray, draw: IntArray | Codes) -> CandidateRows:
         """Some candidates, by person and draw as numbered in this block."""
         codes = self.comparison.codes[:, self.group[person], draw]
         codes[codes == self.comparison.own_codes[:, person]] = OWN
-        return CandidateRows(self.rows, self.people[person], codes, self.tables)
+        return CandidateRows(self.rows, self.positions[person], codes, self.tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +184,17 @@ class CandidateRows:
 
     def training_codes(self) -> Codes:
         """The codes in the training values; arbitrary where the cell is the person's own."""
-        return _training_codes(self.rows, self.tables, self.codes)
+        rows = self.rows
+        if self.tables is rows.tables:
+            return self.codes
+        features = [rows.schema.features[position] for position in rows.schema.mutable]
+        columns = zip(features, self.tables, rows.tables, self.codes, strict=True)
+        return np.stack(
+            [
+                drawn if table is trained else feature.encode(table)[0][drawn]
+                for feature, table, trained, drawn in columns
+            ]
+        )
 
     def take(self, index: IntArray | BoolArray) -> CandidateRows:
         """The rows at these indices, or where a mask is true."""
@@ -230,45 +263,39 @@ class MeasuredRows:
         return self.take(np.lexsort((self.rank, self.owner)))
 
     @classmethod
-    def concat(cls, factuals: EncodedRows, parts: Sequence[MeasuredRows]) -> MeasuredRows:
-        """All parts as one, by factual, then rank."""
+    def empty(cls, factuals: EncodedRows) -> MeasuredRows:
+        """No rows of these factuals."""
         whole, real = np.empty(0, dtype=np.int64), np.empty(0)
         key = np.empty((0, 1 + factuals.schema.mutable.size), dtype=np.int32)
-        empty = cls(CandidateRows.join(factuals, []), key, whole, real, whole, real)
+        return cls(CandidateRows.join(factuals, []), key, whole, real, whole, real)
+
+    @classmethod
+    def concat(cls, factuals: EncodedRows, parts: Sequence[MeasuredRows]) -> MeasuredRows:
+        """All parts as one, by factual, then rank."""
         arrays = (
-            np.concatenate([getattr(part, field.name) for part in (empty, *parts)])
+            np.concatenate([getattr(part, field.name) for part in (cls.empty(factuals), *parts)])
             for field in fields(cls)[1:]
         )
         return cls(CandidateRows.join(factuals, [part.rows for part in parts]), *arrays).sort()
 
 
-def pair_rows(rows: EncodedRows, people: IntArray, frame: pd.DataFrame, n_draws: int) -> Candidates:
+def pair_rows(
+    rows: EncodedRows, positions: IntArray, frame: pd.DataFrame, n_draws: int
+) -> Candidates:
     """Given rows as the candidates of people, for a distance to compare."""
-    schema, n_people = rows.schema, people.size
+    schema, n_people = rows.schema, positions.size
     tables: list[pd.Series[Any]] = []
-    numbers: list[FloatArray | None] = []
     codes = np.empty((schema.mutable.size, n_people, n_draws), dtype=np.int32)
     own_codes = np.empty((schema.mutable.size, n_people), dtype=np.int32)
     for place, position in enumerate(schema.mutable):
         feature = schema.features[position]
-        cells = pd.concat([rows.own(position, people), frame.iloc[:, position]], ignore_index=True)
+        own = rows.own(position, positions)
+        cells = pd.concat([own, frame.iloc[:, position]], ignore_index=True)
         learned, coded = Feature.learn_codes(cells, kind=feature.kind, immutable=False)
         own_codes[place] = coded[:n_people]
         codes[place] = coded[n_people:].reshape(codes[place].shape)
         tables.append(learned.table)
-        real = feature.spread > 0
-        numbers.append(as_numbers(learned.table, feature.table.dtype) if real else None)
-    comparison = Comparison(
-        codes=codes,
-        numbers=numbers,
-        own_codes=own_codes,
-        own_numbers=rows.own_numbers(people),
-        spreads=schema.spreads,
-        group=np.arange(n_people),
-        n_features=len(schema.features),
-    )
-    distinct = np.ones((n_people, n_draws), dtype=bool)
-    return Candidates(rows, people, comparison, np.arange(n_draws), distinct, tables)
+    return Candidates.of_each(rows, positions, codes, own_codes, tables)
 
 
 # By part, column and function: the rows or the table that held the cells, and what the function
@@ -323,12 +350,9 @@ class CandidateEncodings:
             feature = rows.schema.features[position]
             if table is trained:
                 exact = tree_codes = np.arange(feature.n_codes, dtype=np.int32)
-                numbers = feature.numbers
             else:
                 exact, tree_codes = feature.encode(table)
-                numbers = (
-                    None if feature.numbers is None else as_numbers(table, feature.table.dtype)
-                )
+            numbers = table_numbers(feature, table, trained)
             self._tree_codes.append(tree_codes)
             self._points.append(feature.coordinates(exact, numbers))
             self._numbers.append(numbers)
@@ -359,27 +383,18 @@ class CandidateEncodings:
 
 
 def code_numbers(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[FloatArray | None]:
-    """The value of each code of numeric features; None for others."""
+    """The value of each code of mutable features; None for constant and for categorical ones."""
     features = [rows.schema.features[position] for position in rows.schema.mutable]
     return [
-        None
-        if feature.spread == 0
-        else feature.numbers
-        if table is trained
-        else as_numbers(table, feature.table.dtype)
+        table_numbers(feature, table, trained) if feature.spread else None
         for feature, table, trained in zip(features, tables, rows.tables, strict=True)
     ]
 
 
-def _training_codes(rows: EncodedRows, tables: Sequence[pd.Series[Any]], codes: Codes) -> Codes:
-    """Codes that index some tables as codes in the training values."""
-    if tables is rows.tables:
-        return codes
-    features = [rows.schema.features[position] for position in rows.schema.mutable]
-    columns = zip(features, tables, rows.tables, codes, strict=True)
-    return np.stack(
-        [
-            drawn if table is trained else feature.encode(table)[0][drawn]
-            for feature, table, trained, drawn in columns
-        ]
-    )
+def table_numbers(
+    feature: Feature, table: pd.Series[Any], trained: pd.Series[Any]
+) -> FloatArray | None:
+    """The value of each code in a table of a feature; None for a categorical feature."""
+    if table is trained or feature.numbers is None:
+        return feature.numbers
+    return as_numbers(table, feature.table.dtype)

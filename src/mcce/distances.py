@@ -17,9 +17,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .caching import cached_property
-from .candidates import CandidateRows, Candidates, code_numbers, pair_rows
+from .candidates import CandidateRows, Candidates, pair_rows
 from .errors import ParameterError, shorten
-from .kernels import BoolArray, Comparison, DistanceAxes, FloatArray, IntArray, Summation, measure
+from .kernels import BoolArray, DistanceAxes, FloatArray, IntArray, Summation, measure
 from .parameters import check_choice, check_real
 from .plugins import Registry
 from .protocols import Distance
@@ -430,7 +430,7 @@ class HVDM(FeatureDistance):
         table = self._tables[feature]
         if table is None:
             return super().coordinates(candidates, feature)
-        rows, people, values = candidates.rows, candidates.people, candidates.tables[feature]
+        rows, people, values = candidates.rows, candidates.positions, candidates.tables[feature]
         position = int(rows.schema.mutable[feature])
         exact = rows.codes[position, people]
         own, unseen = table[exact], np.flatnonzero(exact < 0)
@@ -529,27 +529,11 @@ def measure_rows(distance: Distance, chosen: CandidateRows) -> FloatArray:
     if not chosen.owner.size:
         return chosen.owner.astype(float)
     if isinstance(distance, FeatureDistance) and is_registered(distance):
-        return distance(_as_candidates(chosen))[:, 0]
+        # It looks at changes alone, so cells that are the person's own have the same code, OWN.
+        codes, own_codes = chosen.codes[:, :, None], np.full_like(chosen.codes, OWN)
+        both = Candidates.of_each(chosen.rows, chosen.owner, codes, own_codes, chosen.tables)
+        return distance(both)[:, 0]
     return distance(pair_rows(chosen.rows, chosen.owner, chosen.frame, 1))[:, 0]
-
-
-def _as_candidates(chosen: CandidateRows) -> Candidates:
-    """Rows as the only candidates of their people, for a distance that looks at changes alone.
-
-    No row is built. A cell that is the person's own has the code ``OWN`` on both sides.
-    """
-    rows, schema, n_rows = chosen.rows, chosen.rows.schema, chosen.owner.size
-    comparison = Comparison(
-        codes=chosen.codes[:, :, None],
-        numbers=code_numbers(rows, chosen.tables),
-        own_codes=np.full_like(chosen.codes, OWN),
-        own_numbers=rows.own_numbers(chosen.owner),
-        spreads=schema.spreads,
-        group=np.arange(n_rows),
-        n_features=len(schema.features),
-    )
-    distinct = np.ones((n_rows, 1), dtype=bool)
-    return Candidates(rows, chosen.owner, comparison, np.arange(1), distinct, chosen.tables)
 
 
 def _own_missing(rows: EncodedRows, position: int, people: IntArray) -> BoolArray:
@@ -562,14 +546,14 @@ def _marks(candidates: Candidates, feature: int) -> Coordinates:
     rows = candidates.rows
     position = int(rows.schema.mutable[feature])
     missing = is_missing(candidates.tables[feature])
-    own = _own_missing(rows, position, candidates.people)
+    own = _own_missing(rows, position, candidates.positions)
     of_codes, of_people = (np.where(side, np.nan, 0.0)[:, None] for side in (missing, own))
     return of_codes, of_people
 
 
 def _n_present(candidates: Candidates, *, counted: bool) -> FloatArray:
     """How many features of each person count, all unless missing ones are left out."""
-    rows, people = candidates.rows, candidates.people
+    rows, people = candidates.rows, candidates.positions
     n_features = len(rows.schema.features)
     present = np.full(people.size, float(n_features))
     if counted:

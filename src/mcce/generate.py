@@ -76,13 +76,12 @@ def blocks(
     if n_least > 1:
         # One more, so that the last person is in the last of them.
         room = min(room, (size.max(initial=0) + 1) * n_samples / n_least)
+    # Measured in whole blocks. The first ones are smaller, each half as large as the next.
     taken = size * (n_samples / room)
-    # Three smaller ones end at 1/8, 3/8 and 7/8 of a whole block.
-    ends = (2.0 ** np.arange(1, n_smaller + 1) - 1) / 2.0**n_smaller
-    n_before = np.searchsorted(ends, taken, side="right")
-    whole = np.floor(taken - ends.max(initial=0.0))
-    block = np.where(n_before < n_smaller, n_before, n_smaller + whole)
-    starts = np.flatnonzero(np.diff(block, prepend=-1))
+    ends = np.cumsum(0.5 ** np.arange(n_smaller, 0, -1))
+    n_small = np.searchsorted(ends, taken, side="right")
+    n_whole = np.floor(np.maximum(taken - ends.max(initial=0.0), 0.0))
+    starts = np.flatnonzero(np.diff(n_small + n_whole, prepend=-1))
     for start, end in pairwise([*starts.tolist(), positions.size]):
         yield FactualBlock(positions[start:end], group[start:end])
 
@@ -96,30 +95,33 @@ def generate(
 ) -> Candidates:
     """Candidates of a block of people."""
     _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
-    rows = factual_limits.rows
-    positions = block.positions[first]
+    rows, positions = factual_limits.rows, block.positions[first]
     sampled = _sample(generator, factual_limits, positions, draws, plan)
-    tables = value_tables(rows, sampled)
+    tables = value_tables(rows, sampled.tables)
+    features, codes = _features(rows, tables), sampled.codes
+    limits = None if generator.capabilities.limits else factual_limits.limits(positions, features)
+    if limits is not None:
+        codes = apply_limits(limits, codes, rows.schema.mutable)
     return Candidates(
         rows=rows,
-        people=block.positions,
+        positions=block.positions,
         comparison=Comparison(
-            codes=sampled.codes,
+            codes=codes,
             numbers=code_numbers(rows, tables),
-            own_codes=_own_codes(rows, block.positions, tables, sampled),
+            own_codes=_own_codes(rows, block.positions, features),
             own_numbers=rows.own_numbers(block.positions),
             spreads=rows.schema.spreads,
             group=group,
             n_features=len(rows.schema.features),
         ),
         draws=draws,
-        distinct=first_of_each(sampled.codes),
+        distinct=first_of_each(codes),
         tables=tables,
     )
 
 
 def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
-    """How many training rows with an allowed value each value of a draw is drawn from, at least.
+    """Minimum number of allowed training rows in the node that a draw samples from.
 
     One for the first draws: where a leaf holds nothing that a person may have, they back off. After
     that, every second draw needs more rows the later it comes. The others come from leaves again,
@@ -141,29 +143,16 @@ def _sample(
     draws: IntArray,
     plan: DrawPlan,
 ) -> Draws:
-    """Draws for one person of each group, within that one's limits."""
-    rows, understood = factual_limits.rows, generator.capabilities
+    """Draws for one person of each group, within that one's limits if the generator can."""
+    rows, capabilities = factual_limits.rows, generator.capabilities
     given = rows.tree_codes[:, positions]
     keys = person_keys(plan.seed, given[rows.schema.immutable].T)
-    features = features_of(generator, rows)
-    limits = factual_limits.limits(positions, features)
-    least = None
-    if plan.n_from_leaves is not None and understood.back_off:
+    limits = least = None
+    if capabilities.limits:
+        limits = factual_limits.limits(positions, features_of(generator, rows))
+    if capabilities.back_off and plan.n_from_leaves is not None:
         least = least_rows(draws, plan.n_from_leaves)
-    sampled = generator.sample(
-        DrawRequest(
-            given,
-            keys,
-            draws,
-            limits=limits if understood.limits else None,
-            least=least,
-        )
-    )
-    if limits is None or understood.limits:
-        return sampled
-    if sampled.tables is not None:
-        limits = factual_limits.limits(positions, _features(rows, sampled.tables)) or limits
-    return replace(sampled, codes=apply_limits(limits, sampled.codes, rows.schema.mutable))
+    return generator.sample(DrawRequest(given, keys, draws, limits=limits, least=least))
 
 
 def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
@@ -171,12 +160,23 @@ def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
     if not generator.capabilities.own_values:
         return rows.schema.features
     inventing = require(generator, "own_values", "The generator draws values of its own")
-    tables = zip(inventing.tables_, rows.tables, strict=True)
-    return _features(rows, [cast_like(own, table) for own, table in tables])
+    return _features(rows, value_tables(rows, inventing.tables_))
 
 
-def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Feature]:
+def value_tables(
+    rows: EncodedRows, tables: Sequence[pd.Series[Any]] | None
+) -> Sequence[pd.Series[Any]]:
+    """The generator's own value tables in the dtypes of the rows, or those of training."""
+    if tables is None:
+        return rows.tables
+    pairs = zip(tables, rows.tables, strict=True)
+    return [canonical_floats(cast_like(own, table)) for own, table in pairs]
+
+
+def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> Sequence[Feature]:
     """The features, the mutable ones with other tables of values."""
+    if tables is rows.tables:
+        return rows.schema.features
     features = list(rows.schema.features)
     for position, table in zip(rows.schema.mutable, tables, strict=True):
         has_missing = bool(table.isna().any())
@@ -184,20 +184,9 @@ def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[Featu
     return features
 
 
-def value_tables(rows: EncodedRows, sampled: Draws) -> Sequence[pd.Series[Any]]:
-    """The generator's own value tables in the dtypes of the rows, or those of training."""
-    if sampled.tables is None:
-        return rows.tables
-    pairs = zip(sampled.tables, rows.tables, strict=True)
-    return [canonical_floats(cast_like(own, table)) for own, table in pairs]
-
-
-def _own_codes(
-    rows: EncodedRows, positions: IntArray, tables: Sequence[pd.Series[Any]], sampled: Draws
-) -> Codes:
-    """The people's own codes in the tables, -1 where a table lacks the value."""
+def _own_codes(rows: EncodedRows, positions: IntArray, features: Sequence[Feature]) -> Codes:
+    """The people's own codes in the tables of values, -1 where a table lacks the value."""
     mutable = rows.schema.mutable
-    if sampled.tables is None:
+    if features is rows.schema.features:
         return rows.codes[np.ix_(mutable, positions)]
-    features = _features(rows, tables)
     return np.stack([features[at].encode(rows.own(int(at), positions))[0] for at in mutable])

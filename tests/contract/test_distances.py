@@ -95,14 +95,14 @@ class Relative(Largest):
     """Depends on who else is there."""
 
     def __call__(self, candidates):
-        return super().__call__(candidates) * candidates.people.size
+        return super().__call__(candidates) * candidates.positions.size
 
 
 class Positional(Largest):
     """Depends on the order of people."""
 
     def __call__(self, candidates):
-        backwards = candidates.people[0] > candidates.people[-1]
+        backwards = candidates.positions[0] > candidates.positions[-1]
         return super().__call__(candidates) * (1 + backwards)
 
 

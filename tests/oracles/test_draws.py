@@ -15,6 +15,7 @@ from scipy.stats import chisquare
 
 import numpy_kernels
 from kernel_cases import SIZES, codes_of, forest_of, limits_of, response_of, stays_of
+from mcce.constraints.limits import are_allowed, evenly_spaced
 from mcce.kernels import (
     DRAWS_VERSION,
     LEAF,
@@ -362,3 +363,32 @@ def test_what_cannot_be_drawn_from_is_refused():
         native.sample(forest, codes, keys, np.arange(4), None, np.ones(3, np.int64))
     with pytest.raises(ValueError, match="several trees"):
         native.enumerate_rows(forest, person, n_changes=1, n_best=1, max_nodes=100)
+
+
+def limits_of_three_people():
+    """Nothing about feature 0; of feature 1 codes 2-5 and 8-9, codes 0-1, and none."""
+    return DrawLimits(
+        own=np.zeros((2, 3), dtype=np.int32),
+        first=np.array([[-1, -1, -1], [0, 2, 3]]),
+        last=np.array([[-1, -1, -1], [2, 3, 3]]),
+        runs=np.array([[2, 5], [8, 9], [0, 1]], dtype=np.int32),
+        near=np.array([[[1, 0]] * 3, [[4, 8], [1, 0], [1, 0]]], dtype=np.int32),
+    )
+
+
+def test_people_may_change_to_codes_of_their_runs_that_are_far_enough():
+    limits, codes = limits_of_three_people(), np.arange(-1, 11)
+
+    allowed = [codes[theirs].tolist() for theirs in are_allowed(limits, 1, codes)]
+    of_each = are_allowed(limits, 1, np.array([[2, 4], [2, 1], [2, 0]]))
+    free = are_allowed(limits, 0, codes)
+
+    assert allowed == [[2, 3, 9], [0, 1], []]
+    assert of_each.tolist() == [[True, False], [False, True], [False, False]]
+    assert (free == (codes >= 0)).all()
+
+
+def test_codes_spread_evenly_over_the_runs_of_each_person():
+    spread = evenly_spaced(limits_of_three_people(), 1, 3)
+
+    assert spread.tolist() == [[3, 5, 9], [0, 1, -1], [-1, -1, -1]]

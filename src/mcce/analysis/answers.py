@@ -30,12 +30,14 @@ from ..errors import McceWarning, ParameterError, SchemaError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..postprocess.filters import IsPlausible, RowFilter
+from ..postprocess.validation import score_in_calls
 from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..protocols import Distance
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
+from ..search.computed import ComputedColumn
 from ..search.config import kept_relations, weighted
-from ..search.consequences import ComputedColumn, Consequences, GrowingTables
+from ..search.consequences import Consequences, GrowingTables
 from ..search.plan import ExplainSettings, recomputed, row_filters
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
@@ -267,13 +269,7 @@ class Requirements:
 
     def are_valid(self, rows: CandidateRows) -> BoolArray:
         """Which rows have the desired decision, by fresh calls of the predictor."""
-        starts = range(0, rows.owner.size, ROWS_PER_CALL)
-        pieces = [
-            rows.take(np.arange(start, min(start + ROWS_PER_CALL, rows.owner.size)))
-            for start in starts
-        ]
-        scored = [self.decision.score(piece.frame).valid for piece in pieces]
-        return np.concatenate([np.zeros(0, dtype=bool), *scored])
+        return score_in_calls(self.decision, rows).valid
 
     def _broken_constraints(self, rows: CandidateRows) -> dict[str, BoolArray]:
         if not self.constraints.listed or not rows.owner.size:

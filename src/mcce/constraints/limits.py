@@ -2,8 +2,7 @@
 
 Takes the factuals; gives which of them may share candidates and, for one of each group, the codes
 that its draws must be among. Factuals share candidates if their cells of immutable and of limited
-features are equal, and the same features are frozen. Where own values may stay that training never
-held, all cells must be equal.
+features are equal (with ``whole``, of all features), and the same features are frozen.
 """
 
 from __future__ import annotations
@@ -41,10 +40,8 @@ class FactualLimits:
         self._constraints = constraints.by_feature
         self._steps = constraints.steps
         self._frozen = constraints.frozen(rows)
-        self._nearest = self._unseen_numbers() if keep_unseen and not whole else ()
-        self.limited = sorted({*self._constraints, *self._steps, *self._frozen, *self._nearest})
-        every = range(len(rows.schema.features))
-        shared = every if whole or keep_unseen else rows.schema.immutable
+        self.limited = sorted({*self._constraints, *self._steps, *self._frozen})
+        shared = range(len(rows.schema.features)) if whole else rows.schema.immutable
         self.group: IntArray = rows.groups(sorted({*map(int, shared), *self.limited, *also}))
         for whose in self._frozen.values():
             self.group = np.unique(2 * self.group + whose, return_inverse=True)[1]
@@ -67,12 +64,6 @@ class FactualLimits:
                     ANY_LEAF,
                 )
         return codes
-
-    def _unseen_numbers(self) -> list[int]:
-        """Positions of the mutable numbers that training never held for somebody."""
-        rows, unseen = self.rows, np.flatnonzero(self.rows.unseen.any(axis=1))
-        mutable = np.intersect1d(rows.schema.mutable, unseen).tolist()
-        return [at for at in mutable if rows.schema.features[at].kind == "numeric"]
 
     def limits(self, factuals: IntArray, features: Sequence[Feature]) -> DrawLimits | None:
         """Limits of some factuals."""
@@ -130,7 +121,7 @@ class FactualLimits:
         high[:, 0] = np.searchsorted(known, most, side="right") - 1
         low[:, 1], high[:, 1] = len(known), len(known) if may_miss else FREE
         # A feature may always keep its value, so its code can be drawn like any other.
-        code = self._kept_code(position, feature, factuals)
+        code = feature.encode(self.rows.own(position, factuals))[0]
         inside = ((low[:, :2] <= code[:, None]) & (code[:, None] <= high[:, :2])).any(axis=1)
         low[:, 2], high[:, 2] = code, np.where(inside | (code < 0), FREE, code)
         order = np.argsort(low, axis=1)
@@ -155,16 +146,8 @@ class FactualLimits:
         low, high = _runs_of(allowed)
         return low[number], high[number]
 
-    def _kept_code(self, position: int, feature: Feature, factuals: IntArray) -> Codes:
-        """The code that keeps the own value if it is drawn, -1 for none."""
-        cells = self.rows.own(position, factuals)
-        exact, tree_codes = feature.encode(cells)
-        if position not in self._nearest:
-            return exact
-        return np.where((exact < 0) & ~is_missing(cells), tree_codes, exact)
-
     def _near(self, position: int, feature: Feature, factuals: IntArray) -> Codes:
-        """First and last codes that count as the own value: less than a step away, or nearest."""
+        """First and last codes that count as the own value: those less than a step away."""
         near = np.tile(np.array([1, 0], dtype=np.int32), (factuals.size, 1))
         if position in self._steps:
             own = as_comparable(self.rows.own(position, factuals), feature.table.dtype)
@@ -173,11 +156,6 @@ class FactualLimits:
             present = own == own
             near[present, 0] = np.searchsorted(known, moved(own[present], -step), side="right")
             near[present, 1] = np.searchsorted(known, moved(own[present], step), side="left") - 1
-        if position in self._nearest:
-            code = self._kept_code(position, feature, factuals)
-            # The nearest is less than a step away if anything is.
-            alone = (near[:, 0] > near[:, 1]) & (code >= 0)
-            near[alone] = code[alone, None]
         return near
 
 

@@ -103,7 +103,7 @@ class PlausibilityModel:
         ``plausibility``: share of real accepted rows, held out, that are at least as unusual.
         ``knn_distance_quantile``: share of real accepted rows with a smaller kNN distance.
         ``no_reference_group``: no accepted training row has the person's immutable values, so
-        nothing is known of what is usual for such a person.
+        the plausibility of their rows cannot be judged.
         """
         encodings = CandidateEncodings(selected.rows, selected.tables)
         tree_codes, numbers = encodings.tree_codes(selected), encodings.numbers(selected)

@@ -30,7 +30,7 @@ MAX_ROWS, HELD_OUT = 20_000, 6
 MAX_INPUTS = 64
 # Standard deviation of normal errors over the median of their size.
 NORMAL = 1.4826
-# Small trees first: what they say of a value holds for all rows, also where no training row is.
+# Small trees first: they capture main effects, which extrapolate.
 SMALL_TREES = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
 LARGE_TREES = BoostedTrees(n_trees=100, max_leaves=32)
 # Probabilities are clipped to here and as much below 1.
@@ -178,24 +178,17 @@ def _logit(shares: FloatArray) -> FloatArray:
 
 def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float, float]:
     """Share of variance explained, rank correlation, and typical error."""
-    # By a power of two, which is exact, so that no square overflows or vanishes.
-    exponent = math.frexp(max(np.abs(predicted).max(), np.abs(response).max()))[1]
-    predicted, response = np.ldexp(predicted, -exponent), np.ldexp(response, -exponent)
-    error = _mean((response - predicted) ** 2)
-    variance = _mean((response - _mean(response)) ** 2)
-    ranks = [_ranks(values) for values in (predicted, response)]
-    size = math.sqrt(_mean(ranks[0] ** 2) * _mean(ranks[1] ** 2))
-    # A variance that all but vanishes must not make it infinite.
-    r2 = max(1 - error / variance, -1e9) if variance else 0.0
-    agreement = _mean(ranks[0] * ranks[1]) / size if size else 0.0
     # The median, since a few huge errors say little of the others.
     typical = NORMAL * float(np.median(np.abs(response - predicted)))
-    return r2, min(max(agreement, -1.0), 1.0), math.ldexp(typical, exponent)
-
-
-def _mean(values: FloatArray) -> float:
-    """The mean by an exact sum."""
-    return math.fsum(values.tolist()) / values.size
+    # In shares of the largest, so that no square overflows or vanishes.
+    largest = max(np.abs(predicted).max(), np.abs(response).max()) or 1.0
+    error, variance = np.mean(((response - predicted) / largest) ** 2), np.var(response / largest)
+    # A variance that all but vanishes must not make it infinite.
+    r2 = max(1 - error / variance, -1e9) if variance else 0.0
+    ranks = [_ranks(values) for values in (predicted, response)]
+    size = np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1])
+    agreement = ranks[0] @ ranks[1] / size if size else 0.0
+    return float(r2), min(max(float(agreement), -1.0), 1.0), typical
 
 
 def _ranks(values: FloatArray) -> FloatArray:

@@ -170,7 +170,7 @@ class DistanceBetween:
 
     def to_person(self) -> FloatArray:
         """From each candidate to its person."""
-        positions = self.candidates.people[self.people]
+        positions = self.candidates.positions[self.people]
         return self._distances(self.candidates.rows, positions)
 
     def to_taken(self, taken: IntArray) -> FloatArray:

@@ -7,7 +7,6 @@ sparsity and distance are not here but in the ranking itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,13 +16,12 @@ from ..candidates import (
     CandidateColumns,
     CandidateEncodings,
     CandidateRows,
-    Candidates,
     ColumnCache,
 )
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, rows_as_bytes
+from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
 from ..model.associations import is_wide
 from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
@@ -34,24 +32,14 @@ if TYPE_CHECKING:
     from ..plausibility.model import ChangedRows, PlausibilityModel
     from ..relations.relation import Relation
 
-ROWS_PER_PIECE = 100_000
 
-
-class CandidateFilter(Protocol):
-    """A reason not to return a candidate to a person, valid or not."""
+class RowFilter(Protocol):
+    """A reason not to return a row to a person, valid or not."""
 
     @property
     def name(self) -> str:
         """Name of the filter in reasons."""
         ...
-
-    def __call__(self, candidates: Candidates) -> BoolArray:
-        """Which candidates pass, shape (n_factuals, n_draws)."""
-        ...
-
-
-class RowFilter(CandidateFilter, Protocol):
-    """A filter for any rows, not only for the draws of a block."""
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Which of the rows pass, shape (n_rows,)."""
@@ -65,39 +53,13 @@ class ExcludeTrainingRows:
     training: np.ndarray
     name: str = "copies='never'"
 
-    def __call__(self, candidates: Candidates) -> BoolArray:
-        """Candidates that differ from every training row somewhere."""
-        schema = candidates.rows.schema
-        n_draws = candidates.draws.size
-        _, first = np.unique(candidates.group, return_index=True)
-        codes = np.empty((len(schema.features), first.size, n_draws), dtype=np.int32)
-        codes[schema.mutable] = candidates.training_codes()
-        own = candidates.rows.codes[:, candidates.people[first]]
-        codes[schema.immutable] = own[schema.immutable][:, :, None]
-        copies = self._copies(codes.reshape(len(codes), -1))
-        return ~copies.reshape(first.size, n_draws)[candidates.group] | _keeps_unseen(candidates)
-
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that differ from every training row somewhere."""
         mutable = selected.rows.schema.mutable
         codes = selected.rows.codes[:, selected.owner]
         drawn = selected.training_codes()
         codes[mutable] = np.where(selected.codes == OWN, codes[mutable], drawn)
-        return ~self._copies(codes)
-
-    def _copies(self, codes: Codes) -> BoolArray:
-        return np.isin(rows_as_bytes(codes.T), self.training)
-
-
-def _keeps_unseen(candidates: Candidates) -> BoolArray:
-    """Candidates that keep a value of the person which training never held."""
-    keeps = np.zeros(candidates.shape, dtype=bool)
-    own, codes = candidates.comparison.own_codes, candidates.comparison.codes
-    unseen = candidates.rows.unseen[candidates.rows.schema.mutable][:, candidates.people]
-    for place in np.flatnonzero(unseen.any(axis=1)):
-        who = np.flatnonzero(unseen[place])
-        keeps[who] |= codes[place][candidates.group[who]] == own[place, who][:, None]
-    return keeps
+        return ~np.isin(rows_as_bytes(codes.T), self.training)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +77,6 @@ class ObeysConstraint:
             target = schema.features[schema.names.index(self.constraint.target)]
             return f"{self.constraint.name}{' (immutable)' if target.immutable else ''}"
         return self.constraint.name
-
-    def __call__(self, candidates: Candidates) -> BoolArray:
-        """Candidates that obey the constraint; of equal ones only the first is checked."""
-        return _check_distinct(candidates, self.keeps)
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that obey the constraint."""
@@ -147,10 +105,6 @@ class KeepsRelation:
         """The relation."""
         return self.relation.name
 
-    def __call__(self, candidates: Candidates) -> BoolArray:
-        """Candidates that keep the relation; of equal ones only the first is checked."""
-        return _check_distinct(candidates, self.keeps)
-
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that keep the relation."""
         rows, owner = selected.rows, selected.owner
@@ -178,18 +132,6 @@ class KeepsRelation:
             return 0.0
         target = schema.features[schema.names.index(self.relation.target)]
         return resolution(target) / 2 + 2 * self.relation.rounding
-
-
-def _check_distinct(
-    candidates: Candidates, keeps: Callable[[CandidateRows], BoolArray]
-) -> BoolArray:
-    """Check candidates piece by piece, of equal ones only the first."""
-    keep = np.zeros(candidates.shape, dtype=bool)
-    person, draw = np.nonzero(candidates.distinct[candidates.group])
-    for start in range(0, person.size, ROWS_PER_PIECE):
-        piece = slice(start, start + ROWS_PER_PIECE)
-        keep[person[piece], draw[piece]] = keeps(candidates.select(person[piece], draw[piece]))
-    return keep
 
 
 class IsPlausible:

@@ -16,10 +16,12 @@ from ..candidates import Candidates
 from ..distances import axes_of, is_plain_gower
 from ..kernels import BoolArray, Codes, IntArray, Listing, rank
 from ..protocols import Distance
-from .filters import CandidateFilter, IsPlausible
+from .filters import IsPlausible, RowFilter
 
 # Valid candidates to choose diverse answers from, for each counterfactual wanted.
 N_POOLED_PER_ANSWER = 10
+# Candidates that a filter checks at a time.
+ROWS_PER_PIECE = 100_000
 # Candidates listed per person at first.
 N_LISTED = 16
 
@@ -34,7 +36,7 @@ class Ranking:
     tolerance: float = 0.0
     max_sparsity: int | None = None
     max_distance: float | None = None
-    filters: tuple[CandidateFilter, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
     plausible: IsPlausible | None = None
     diversity: float | None = None
 
@@ -51,13 +53,13 @@ class RankedCandidates:
         self.candidates = candidates
         self.ranking = ranking
         self.n_wanted = min(ranking.n_wanted, candidates.draws.size)
-        self.passed = {keep.name: keep(candidates) for keep in ranking.filters}
+        self.passed = {keep.name: _passed(candidates, keep) for keep in ranking.filters}
         distance = ranking.distance
         plain = is_plain_gower(distance)
         self._axes = None if plain else axes_of(distance, candidates)
         self._distance = None if plain or self._axes is not None else distance(candidates)
         n_listed = max(N_LISTED, 4 * self.n_wanted)
-        self.first = self.list_allowed(np.arange(candidates.people.size), n_listed)
+        self.first = self.list_allowed(np.arange(candidates.positions.size), n_listed)
 
     def list_allowed(self, person: IntArray, n_best: int) -> Listing:
         """The best candidates of some people that may be returned."""
@@ -102,3 +104,14 @@ class RankedCandidates:
             distance=None if self._distance is None else self._distance[person],
             axes=None if self._axes is None else self._axes.of(person),
         )
+
+
+def _passed(candidates: Candidates, keep: RowFilter) -> BoolArray:
+    """Which candidates pass a filter, shape (n_people, n_draws); of equal ones only the first."""
+    passed = np.zeros(candidates.shape, dtype=bool)
+    person, draw = np.nonzero(candidates.distinct[candidates.group])
+    for start in range(0, person.size, ROWS_PER_PIECE):
+        piece = slice(start, start + ROWS_PER_PIECE)
+        selected = candidates.select(person[piece], draw[piece])
+        passed[person[piece], draw[piece]] = keep.keeps(selected)
+    return passed

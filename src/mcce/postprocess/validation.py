@@ -4,10 +4,10 @@ Paper, section "Post-processing". Takes a block of ranked candidates and calls t
 best few of all people together, in growing batches, until everyone has enough valid ones. Only
 for people without an answer does it score candidates that a filter excludes, to say why.
 
-``ScoreStore`` is the one memory of what the predictor said, for all searches.
+``ScoreStore`` is the memory of what the predictor said during a search.
 
 Always true: the answers are those of scoring every candidate; the predictor scores a candidate at
-most once, also in several searches for the same people; nothing here draws random numbers.
+most once, whatever the number of stages; nothing here draws random numbers.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class SelectedDraws(NamedTuple):
 
 
 class ScoreStore:
-    """What the predictor said of rows: the one memory of a search, or of several.
+    """What the predictor said of rows: the memory of a search, which all of its stages share.
 
     A key tells a row apart: a person, or a group of people who share draws, and codes.
     """
@@ -235,7 +235,7 @@ class ScoreStore:
             unknown = np.flatnonzero(~self._known[number])
         new = unknown[np.unique(number[unknown], return_index=True)[1]]
         # Without the lock: threads search for different people, whose rows are not the same.
-        scored = _score_in_calls(decision, selected.take(new))
+        scored = score_in_calls(decision, selected.take(new))
         with self._lock:
             np.add.at(self.n_scored, selected.owner[new], 1)
             self._keep(number[new], scored)
@@ -270,11 +270,11 @@ class ScoreStore:
         return number
 
 
-def _score_in_calls(decision: Decision, selected: CandidateRows) -> ScoredRows:
-    """The predictor's scores of rows, in calls of bounded size."""
+def score_in_calls(decision: Decision, rows: CandidateRows) -> ScoredRows:
+    """Score and decision of rows, in calls of bounded size."""
     parts = [ScoredRows(np.empty(0), np.empty(0, dtype=bool))]
-    for start in range(0, selected.owner.size, ROWS_PER_CALL):
-        piece = np.arange(start, min(start + ROWS_PER_CALL, selected.owner.size))
-        parts.append(decision.score(selected.take(piece).frame))
+    for start in range(0, rows.owner.size, ROWS_PER_CALL):
+        piece = np.arange(start, min(start + ROWS_PER_CALL, rows.owner.size))
+        parts.append(decision.score(rows.take(piece).frame))
     score = np.concatenate([part.score for part in parts])
     return ScoredRows(score, np.concatenate([part.valid for part in parts]))

@@ -422,7 +422,7 @@ def release_rows(explainer: Any, people: Any, n_rows: int) -> Released:
     request = DrawRequest(rows.tree_codes, keys, first, is_desired=_are_desired(fitted, rows.frame))
     sampled = fitted.generator.sample(request)
     codes = sampled.codes[:, :, 0]
-    drawn = CandidateRows(rows, number.astype(np.int64), codes, value_tables(rows, sampled))
+    drawn = CandidateRows(rows, number.astype(np.int64), codes, value_tables(rows, sampled.tables))
     return Released(drawn.as_given().reset_index(drop=True), rows.as_given())
 
 

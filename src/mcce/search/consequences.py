@@ -17,35 +17,32 @@ it keeps the person's value, and the filter of the rule excludes the row.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache
+from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, table_numbers
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
-from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
-from ..relations.kinds import Dependency, Equivalence, Linear
-from ..relations.relation import Equality, match_values, values_of
-from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
+from ..relations.kinds import Dependency
+from ..relations.relation import Equality, match_values
+from ..tables.columns import as_numbers, assemble, stack, unwrapped
 from ..tables.dtypes import to_dtype
 from ..tables.features import (
     ULPS,
-    Feature,
     decimals,
     epsilon,
     is_float32,
     is_number,
     known_numbers,
 )
-from ..tables.schema import OWN, EncodedRows, Schema
-from .config import ExactSearch, Search, kept_relations
+from ..tables.schema import OWN, EncodedRows
+from .computed import ComputedColumn
 
-Rule: TypeAlias = Derived | Equality | Dependency
 # Smaller integers are exact in float64; columns with larger ones are not computed.
 MAX_EXACT_INTEGER = 2.0**53
 
@@ -108,7 +105,7 @@ class Consequences:
         rows, comparison = candidates.rows, candidates.comparison
         tables, codes = GrowingTables(rows, candidates.tables), comparison.codes.copy()
         _, first = np.unique(candidates.group, return_index=True)
-        owner = np.repeat(candidates.people[first], candidates.draws.size)
+        owner = np.repeat(candidates.positions[first], candidates.draws.size)
         own = comparison.own_codes[:, first][:, :, None]
         flat = np.where(codes == own, OWN, codes).reshape(len(codes), -1)
         completed = self.complete(tables, owner, flat).reshape(codes.shape)
@@ -138,107 +135,6 @@ class Consequences:
             for limit in limits:
                 allowed &= limit.allows(column.feature, own, new)
         return allowed
-
-
-def plan_computed(
-    constraints: Constraints, relations: Iterable[Equality | Dependency]
-) -> list[ComputedColumn]:
-    """The columns that follow: those that the user declared, then those found at fit.
-
-    A column is left out if it is immutable, if nothing that it follows from is mutable, or if it
-    would follow from itself; formulas give numbers alone. Of two formulas for one column, the
-    second is solved for another, the one with the most values: what is computed rarely has fewer.
-    Of two columns that determine each other, the later one follows: they have as many values.
-    """
-    schema = constraints.schema
-    position = {name: at for at, name in enumerate(schema.names)}
-    place_of = {int(at): place for place, at in enumerate(schema.mutable)}
-    chosen: dict[Hashable, ComputedColumn] = {}
-    for given in [*constraints.derived, *_by_priority(relations, schema)]:
-        for rule in _ways(given, chosen, schema):
-            name, sources = rule.target, _sources(rule)
-            at = position[name]
-            inputs = tuple(position[n] for n in sources if n != name)
-            actions = np.array([place_of[p] for p in inputs if p in place_of], dtype=np.int64)
-            if at not in place_of or name in chosen or not actions.size:
-                continue
-            if _is_suitable(rule, schema) and not _leads_to(sources, name, chosen):
-                chosen[name] = ComputedColumn(
-                    rule, schema.features[at], place_of[at], inputs, actions
-                )
-                break
-    return _in_order(chosen)
-
-
-def _by_priority(relations: Iterable[Equality | Dependency], schema: Schema) -> list[Rule]:
-    """Formulas before dependencies; sums last of them, since only they can be solved otherwise."""
-    formulas = [one for one in relations if isinstance(one, Equality)]
-    tables = [one for one in relations if isinstance(one, Dependency)]
-    formulas.sort(key=lambda one: isinstance(one, Linear))
-    tables.sort(key=lambda one: -schema.names.index(one.result))
-    return [*formulas, *tables]
-
-
-def _sources(rule: Rule) -> tuple[Hashable, ...]:
-    """The columns that the target of a rule follows from."""
-    return (rule.determinant,) if isinstance(rule, Dependency) else rule.features[1:]
-
-
-def _is_suitable(rule: Rule, schema: Schema) -> bool:
-    """Whether the target can hold what a rule gives, and a table tells its values apart."""
-    by_name = {feature.name: feature for feature in schema.features}
-    if isinstance(rule, Dependency):
-        return all(_has_table_values(by_name[name]) for name in rule.features)
-    return is_number(by_name[rule.target])
-
-
-def _has_table_values(feature: Feature) -> bool:
-    # Tables hold numbers as float64, which merges integers beyond 2**53; times have units.
-    distinct = feature.numbers is None or np.unique(feature.numbers).size == feature.n_codes
-    return distinct and not is_time(feature.table.dtype)
-
-
-def _ways(rule: Rule, chosen: dict[Hashable, ComputedColumn], schema: Schema) -> list[Any]:
-    """A formula, or if its target is computed already, the same solved for other columns."""
-    if rule.target not in chosen or not isinstance(rule, Linear):
-        return [rule]
-    n_codes = dict(zip(schema.names, (f.n_codes for f in schema.features), strict=True))
-    names = sorted((name for name, _ in rule.terms), key=lambda name: -n_codes[name])
-    return [rule.solved_for(name) for name in names]
-
-
-def _leads_to(
-    names: Iterable[Hashable], goal: Hashable, chosen: dict[Hashable, ComputedColumn]
-) -> bool:
-    """Whether one of the columns follows from another, over any number of steps."""
-    seen, left = set[Hashable](), list(names)
-    while left:
-        name = left.pop()
-        if name == goal:
-            return True
-        if name in chosen and name not in seen:
-            seen.add(name)
-            left += [n for n in chosen[name].rule.features if n != name]
-    return False
-
-
-def _in_order(chosen: dict[Hashable, ComputedColumn]) -> list[ComputedColumn]:
-    left, ordered = dict(chosen), list[ComputedColumn]()
-    while left:
-        ready = [n for n, t in left.items() if not left.keys() & (set(t.rule.features) - {n})]
-        ordered += [left.pop(name) for name in ready]
-    return ordered
-
-
-@dataclass(frozen=True, eq=False)
-class ComputedColumn:
-    """A column that follows others, and by which rule."""
-
-    rule: Rule
-    feature: Feature
-    place: int
-    inputs: tuple[int, ...]
-    actions: IntArray
 
 
 class FormulaFollower:
@@ -411,11 +307,9 @@ class GrowingTables:
         """The value of each code of a numeric feature, NaN for missing."""
         if place not in self._numbers:
             feature = self.rows.schema.features[self.rows.schema.mutable[place]]
-            table = self._tables[place]
-            trained = self._tables is self.rows.tables and feature.numbers is not None
-            given = feature.numbers if trained else as_numbers(table, feature.table.dtype)
-            assert given is not None
-            self._numbers[place] = given
+            numbers = table_numbers(feature, self._tables[place], self.rows.tables[place])
+            assert numbers is not None
+            self._numbers[place] = numbers
         return self._numbers[place]
 
     def codes_for(self, place: int, numbers: FloatArray) -> Codes:
@@ -475,43 +369,3 @@ def _grown(table: pd.Series[Any], numbers: FloatArray) -> pd.Series[Any]:
     added = to_cells(numbers[len(table) :], table.dtype)
     cells = stack(unwrapped(table), unwrapped(added))
     return pd.Series(cells, name=table.name, dtype=table.dtype)
-
-
-def followed_relations(
-    fitted: Fitted,
-    search: Search | ExactSearch,
-    ignored: bool | Sequence[str],
-    constraints: Constraints,
-) -> list[Equality | Dependency]:
-    """Those of :func:`kept_relations` by which a column follows others.
-
-    Not by dependencies that are not enforced: answers may break them. Two columns of two values
-    that are equivalent determine each other.
-    """
-    sure = {found.relation for found in fitted.relations or () if found.enforced}
-    followed: list[Equality | Dependency] = []
-    for relation in kept_relations(fitted, search, ignored, constraints):
-        if isinstance(relation, Equality):
-            followed.append(relation)
-        elif relation not in sure:
-            continue
-        elif isinstance(relation, Dependency):
-            followed.append(relation)
-        elif isinstance(relation, Equivalence):
-            followed += _both_ways(relation, constraints.schema)
-    return followed
-
-
-def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
-    """An equivalence as dependencies; none unless both columns have two values."""
-    names, columns = relation.features, []
-    for side in (relation.first, relation.second):
-        values = values_of(schema.features[schema.names.index(side.feature)])
-        if len(values) != 2 or side.value not in values:
-            return []
-        columns.append(values if values[0] == side.value else values[::-1])
-    first, second = columns
-    return [
-        Dependency(names[0], names[1], tuple(zip(first, second, strict=True))),
-        Dependency(names[1], names[0], tuple(zip(second, first, strict=True))),
-    ]

@@ -93,7 +93,7 @@ class DrawStage:
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), validation.n_evaluated)
-        misses, reasons = MeasuredRows.concat(task.factuals, []), dict[int, Reason]()
+        misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
         if self.final and not task.answers_only:
             misses, reasons = explain_misses(validation)
         answers = validation.to_measured(validation.selection())

@@ -119,7 +119,7 @@ class PoolStage:
         else:
             answers = loop.best[loop.best >= 0]
             rank = np.ones_like(answers)
-        misses, reasons = MeasuredRows.concat(self.task.factuals, []), dict[int, Reason]()
+        misses, reasons = MeasuredRows.empty(self.task.factuals), dict[int, Reason]()
         if self.final and not (self.task.answers_only or monitor.stopped):
             left = np.flatnonzero(loop.best < 0)
             misses, reasons = explain_pool(pool, left, loop.n_tried)

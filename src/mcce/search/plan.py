@@ -52,7 +52,8 @@ from .stage import SearchOutcome, SearchTask, Stage, run_search
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
     from ..relations.relation import Relation
-    from .consequences import ComputedColumn, Consequences
+    from .computed import ComputedColumn
+    from .consequences import Consequences
     from .exact import ExactSettings
     from .loop import PoolStage
 
@@ -166,7 +167,7 @@ def recomputed(
     """The columns that a search recomputes when it changes others."""
     if settings.search.fallback.consequences != "recompute":
         return []
-    from .consequences import followed_relations, plan_computed
+    from .computed import followed_relations, plan_computed
 
     given = settings.search, settings.ignore_relations, constraints
     return plan_computed(constraints, followed_relations(fitted, *given))

@@ -16,7 +16,7 @@ from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals.people import Reason, ReasonKind
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing
-from ..postprocess.filters import CandidateFilter, IsPlausible, ObeysConstraint
+from ..postprocess.filters import IsPlausible, ObeysConstraint, RowFilter
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, SelectedDraws
 
@@ -35,7 +35,7 @@ class Exclusion(NamedTuple):
     name: str
 
 
-def exclusion_of(keep: CandidateFilter | IsPlausible) -> Exclusion:
+def exclusion_of(keep: RowFilter | IsPlausible) -> Exclusion:
     """What a filter excludes by."""
     if isinstance(keep, IsPlausible):
         return Exclusion("implausible", keep.name)
@@ -107,7 +107,7 @@ def explain_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, 
     values = score[nearest], listing.sparsity[nearest], listing.gower[nearest]
     selected = SelectedDraws(person, listing.draw[nearest], np.zeros_like(person), *values)
     reasons = map(draws_reason, count_draws(ranked, person, listing, valid))
-    positions = ranked.candidates.people[person].tolist()
+    positions = ranked.candidates.positions[person].tolist()
     return validation.to_measured(selected), dict(zip(positions, reasons, strict=True))
 
 

@@ -36,7 +36,8 @@ from ..tables.schema import EncodedRows
 from .reasons import STOPPED, UNSTABLE
 
 if TYPE_CHECKING:
-    from .consequences import ComputedColumn, Consequences
+    from .computed import ComputedColumn
+    from .consequences import Consequences
 
 # A person is searched for again at most so often because answers failed the final call.
 MAX_WITHDRAWN = 8
