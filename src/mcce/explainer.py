@@ -563,7 +563,7 @@ class MCCE(BaseEstimator):
     def surrogate_(self) -> Surrogate | None:
         """The model that imitates the predictor, so that searches call it on few rows.
 
-        The worse it is, the more rows they call it on. None if the search does not use one, as the
+        A poor surrogate costs extra predictor calls. None if the search does not use one, as the
         paper's, or if fit had too little to learn from.
 
         Attributes

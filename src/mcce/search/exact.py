@@ -47,7 +47,7 @@ class ExactStage:
     task: SearchTask
     settings: ExactSettings
     first: Stage | None = None
-    # For people of whom it is proven that they have no answer by the others.
+    # Settings to try in turn for people proven to have no answer so far.
     then: Sequence[ExactSettings] = ()
 
     def run(self, positions: IntArray) -> SearchOutcome:

@@ -178,7 +178,7 @@ def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
         messages.append(
             f"{int(alone.sum())} counterfactuals are for people whose values of the immutable "
             f"columns {shorten(immutable, 200)} occur in no accepted training row together, so "
-            "nothing is known of what is usual for them (no_reference_group in result.measures)."
+            "their plausibility could not be judged (no_reference_group in result.measures)."
         )
     if messages:
         warnings.warn(" ".join(messages), McceWarning, stacklevel=3)

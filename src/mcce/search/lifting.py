@@ -127,6 +127,6 @@ def _rounded_down(value: float) -> float:
 
 
 def _nearest(factuals: EncodedRows, misses: MeasuredRows, found: MeasuredRows) -> MeasuredRows:
-    """The nearest misses, with rows that are only not plausible enough in the first place."""
+    """The nearest misses, preferring rows that fail on plausibility alone."""
     others = misses.take(~np.isin(misses.owner, found.owner))
     return MeasuredRows.concat(factuals, [others, replace(found, rank=np.zeros_like(found.rank))])

@@ -215,7 +215,7 @@ def run_search(
     outcome = _run_stages(task, stages(task), positions)
     if not outcome.misjudged:
         return outcome
-    # Starts without scores, because those so far include the rule's verdict.
+    # Starts with an empty store: earlier decisions came from the label rule.
     certain = replace(
         task, decision=replace(task.decision, rule=None), scores=task.scores.cleared()
     )

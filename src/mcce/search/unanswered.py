@@ -68,10 +68,10 @@ def _pool_reason(decision: Decision, tried: Tried) -> Reason:
     if tried.excluded:
         names = sorted({one.name for one in tried.excluded})
         kind = kind_of(tried.excluded)
-        text += f"Others that it may accept are excluded by {', '.join(names)}. "
+        text += f"Other promising rows are excluded by {', '.join(names)}. "
     if not tried.goes_on:
         # With more evaluations, something else might have been found.
-        kind, text = "unknown", text + "No more rows may be scored, by max_evaluations. "
+        kind, text = "unknown", text + "The limit max_evaluations was reached. "
     return Reason(kind, text.strip())
 
 
