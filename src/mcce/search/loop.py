@@ -37,11 +37,10 @@ from ..postprocess.ranking import Ranking
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
 from .costs import Cost, RowMeasures
-from .draws import blocks_of
 from .pool import MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
 from .reasons import STOPPED
 from .sources import Sources
-from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
+from .stage import BlockMonitor, SearchOutcome, SearchTask, blocks_of, run_blocks
 from .unanswered import explain_pool
 
 # A person needs as much memory as this many draws, and the most threads: much of it is Python, and
@@ -89,15 +88,16 @@ class PoolStage:
 
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block; whole blocks run in threads."""
-        monitor = Monitor(self.task.callback, positions.size)
         n = min(n_threads(self.task.n_jobs), MAX_THREADS)
         n_rows = ROWS_PER_PERSON + self.n_samples
         n_least = min(BLOCKS_PER_THREAD * n, positions.size * n_rows // MIN_DRAWS)
         in_blocks = blocks_of(self.task, positions, n_rows, max(n_least, 1))
-        runs = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
-        parts = list(map_ordered(lambda run: self._run_block(*run), runs, n))
-        outcome = SearchOutcome.merge(self.task.factuals, parts)
-        return outcome.complete(positions, stopped=monitor.stopped)
+        return run_blocks(
+            self.task,
+            positions,
+            in_blocks,
+            lambda watched: map_ordered(lambda one: self._run_block(*one), watched, n),
+        )
 
     def _run_block(self, block: FactualBlock, monitor: BlockMonitor) -> SearchOutcome:
         loop = Loop(self, block, monitor)

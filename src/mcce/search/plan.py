@@ -45,7 +45,7 @@ from .config import (
     kept_relations,
     weighted,
 )
-from .draws import DrawStage
+from .paper import PaperStage
 from .reasons import NO_DESIRED
 from .stage import SearchOutcome, SearchTask, Stage, run_search
 
@@ -208,17 +208,17 @@ class _StagePlan:
     def stages(self, *, final: bool) -> Iterator[Stage]:
         """The stages in order, each for those who have no answer yet."""
         if self.search.is_paper:
-            yield from self._draws(final)
+            yield from self._paper_stages(final)
         elif isinstance(self.settings.search, ExactSearch):
-            yield from self._proofs(self.settings.search, final)
+            yield from self._exact_stages(self.settings.search, final)
         else:
-            yield self._pool(final)
+            yield self._pool_stage(final)
 
-    def _proofs(self, search: ExactSearch, final: bool) -> Iterator[Stage]:
+    def _exact_stages(self, search: ExactSearch, final: bool) -> Iterator[Stage]:
         """The exact search, and "near" for people beyond its budget."""
         from .exact import ExactStage
 
-        pool = self._pool(final)
+        pool = self._pool_stage(final)
         # With a time limit, the other search comes first, for people whom no proof reaches.
         first = replace(pool, final=False) if math.isfinite(self.task.deadline) else None
         settings = [
@@ -232,18 +232,18 @@ class _StagePlan:
         """Copies that come last are allowed only where there is nothing else."""
         return ("never", "allow") if search.copies == "last" else (search.copies,)
 
-    def _draws(self, final: bool) -> Iterator[DrawStage]:
+    def _paper_stages(self, final: bool) -> Iterator[PaperStage]:
         """The paper's search, with copies of training rows only where there is nothing else."""
         n_samples, most = self.search.n_draws(self.settings.n_samples)
         plan = DrawPlan(self.fitted.seed)
         for copies in self._in_turn(self.search):
             ranking = self._ranking(replace(self.search, copies=copies))
             is_last = final and not (self.search.copies == "last" and copies == "never")
-            stage = DrawStage(self.task, ranking, n_samples, plan, is_last)
+            stage = PaperStage(self.task, ranking, n_samples, plan, is_last)
             yield stage
             yield from stage.with_more_draws(most)
 
-    def _pool(self, final: bool) -> PoolStage:
+    def _pool_stage(self, final: bool) -> PoolStage:
         """The search beyond the paper."""
         from ..plausibility.surrogate import Surrogate
         from .costs import COSTS

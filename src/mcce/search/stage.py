@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -27,7 +27,8 @@ from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..counterfactuals.people import Reason
 from ..errors import ConstraintError
-from ..kernels import Cancellation, IntArray, cancellable
+from ..generate import FactualBlock, blocks
+from ..kernels import Cancellation, ExpiredError, IntArray, cancellable
 from ..postprocess.validation import ScoreStore
 from ..predictors.decision import Decision, ScoredRows
 from ..protocols import Callback, Generator, Progress
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 MAX_WITHDRAWN = 8
 # Between two reports of a block that runs in another thread.
 SECONDS_BETWEEN = 0.1
+# With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
+SMALLER_BLOCKS = 6
 
 
 class Stage(Protocol):
@@ -206,6 +209,36 @@ class SearchOutcome:
 def _sum_seconds(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
     steps = dict.fromkeys(step for part in parts for step in part)
     return {step: sum(part.get(step, 0.0) for part in parts) for step in steps}
+
+
+def blocks_of(
+    task: SearchTask, positions: IntArray, n_rows: int, n_least: int = 1
+) -> Iterator[FactualBlock]:
+    """People in blocks, given how many rows each of them needs in memory.
+
+    With a time limit the first blocks are small, so that some people get answers in time.
+    """
+    n_smaller = SMALLER_BLOCKS if math.isfinite(task.deadline) else 0
+    return blocks(task.factual_limits, positions, n_rows, task.memory, n_smaller, n_least)
+
+
+def run_blocks(
+    task: SearchTask,
+    positions: IntArray,
+    in_blocks: Iterable[FactualBlock],
+    run: Callable[[Iterator[tuple[FactualBlock, BlockMonitor]]], Iterable[SearchOutcome]],
+) -> SearchOutcome:
+    """What ``run`` yields for blocks of people, which come to an end once the search is stopped."""
+    monitor = Monitor(task.callback, positions.size)
+    watched = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
+    parts = list[SearchOutcome]()
+    try:
+        for part in run(watched):
+            parts.append(part)
+    except ExpiredError:
+        monitor.stopped = True
+    outcome = SearchOutcome.merge(task.factuals, parts)
+    return outcome.complete(positions, stopped=monitor.stopped)
 
 
 def run_search(
