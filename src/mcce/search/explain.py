@@ -53,14 +53,14 @@ def explain(
     deadline = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     on_progress = _watch(bar, callback, deadline)
     request = SearchRequest(
-        fitted, settings, constraints, rows, positions, on_progress, deadline, scored=scored
+        fitted, settings, constraints, rows, positions, scored, on_progress, deadline
     )
     try:
         outcome = find_answers(request)
         if outcome.reasons and not settings.search.fallback.is_paper:
-            from .lifting import name_remedies
+            from .relaxing import add_remedies
 
-            outcome = name_remedies(request, outcome)
+            outcome = add_remedies(request, outcome)
     except MemoryError:
         raise ParameterError(
             f"The candidates need more memory than there is, with n_samples={_n_samples(settings)} "

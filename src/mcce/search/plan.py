@@ -88,6 +88,8 @@ class SearchRequest:
     factuals: EncodedRows
     # Of the factuals to explain, among all.
     positions: IntArray
+    # Of the factuals themselves.
+    scored: ScoredRows
     callback: Callback
     # By time.monotonic().
     deadline: float = math.inf
@@ -95,10 +97,6 @@ class SearchRequest:
     answers_only: bool = False
     # A short search, to see whether there is an answer.
     brief: bool = False
-    # Scores of the factuals themselves.
-    scored: ScoredRows | None = None
-    # Scores of other rows, from other searches for the same people.
-    scores: ScoreStore | None = None
 
 
 def find_answers(request: SearchRequest) -> SearchOutcome:
@@ -130,12 +128,12 @@ def find_answers(request: SearchRequest) -> SearchOutcome:
         memory=settings.memory,
         n_jobs=settings.n_jobs,
         callback=request.callback,
-        scores=request.scores or _new_scores(request, search),
+        scores=_new_scores(request, search),
+        factual_scores=request.scored,
         deadline=request.deadline,
         answers_only=request.answers_only or request.brief,
         brief=request.brief,
         consequences=consequences,
-        factual_scores=request.scored,
     )
     plan = _StagePlan(fitted, settings, search, task)
     outcome = run_search(task, lambda task: replace(plan, task=task).all_stages(), positions)

@@ -53,8 +53,3 @@ def kind_of(excluded: Collection[Exclusion]) -> ReasonKind:
     kinds = {one.kind for one in excluded}
     first = "implausible", *BOUND_KINDS.values()
     return next((kind for kind in first if kind in kinds), "ruled_out")
-
-
-def with_remedy(reason: Reason, kind: ReasonKind, remedy: str) -> Reason:
-    """The reason with what was tried and gives an answer."""
-    return Reason(kind, f"{reason.text} There is an answer {remedy}.")

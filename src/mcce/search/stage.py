@@ -74,13 +74,13 @@ class SearchTask:
     n_jobs: int | None
     callback: Callback
     scores: ScoreStore
+    # The predictor's scores of the factuals themselves.
+    factual_scores: ScoredRows
     deadline: float = math.inf
     answers_only: bool = False
     brief: bool = False
     consequences: Consequences | None = None
     column_cache: ColumnCache = field(default_factory=dict)
-    # The predictor's scores of the factuals themselves.
-    factual_scores: ScoredRows | None = None
 
     @property
     def factuals(self) -> EncodedRows:
