@@ -19,9 +19,9 @@ from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..runtime.progress import ProgressBar
-from ..search.plan import ExplainSettings, SearchRequest, find_answers
+from ..search.plan import find_answers
 from ..search.relaxing import Relaxation, relaxations
-from ..search.stage import SearchOutcome
+from ..search.stage import ExplainSettings, SearchOutcome, SearchRequest
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
 
@@ -91,7 +91,7 @@ def relaxation_table(
         declined,
         scored,
         callback=lambda progress: None,
-        answers_only=True,
+        effort="answers",
     )
     positions = np.array(sorted(find_answers(request).reasons), np.int64)
     tried = sorted(relaxations(request), key=lambda one: one.kind == "bound")

@@ -74,7 +74,9 @@ class ExactStage:
 
     def _run(self, positions: IntArray) -> SearchOutcome:
         """List rows for people, block by block."""
-        in_blocks = blocks(self.task.factual_limits, positions, MAX_LISTED, self.task.memory)
+        in_blocks = blocks(
+            self.task.factual_limits, positions, MAX_LISTED, self.task.settings.memory
+        )
         return run_blocks(
             self.task, positions, in_blocks, lambda watched: starmap(self._run_block, watched)
         )
@@ -93,7 +95,7 @@ class ExactStage:
         while not monitor.stopped and any(proof.is_open for proof in proofs):
             used_up = [proof for proof in proofs if proof.is_open and not proof.n_left]
             try:
-                for _ in map_ordered(self._list_more, used_up, self.task.n_jobs):
+                for _ in map_ordered(self._list_more, used_up, self.task.settings.n_jobs):
                     if monitor.report(n_closed, n_evaluated):
                         return
             except ExpiredError:

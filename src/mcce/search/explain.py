@@ -28,8 +28,8 @@ from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
-from .plan import ExplainSettings, SearchRequest, find_answers
-from .stage import SearchOutcome
+from .plan import find_answers
+from .stage import ExplainSettings, SearchOutcome, SearchRequest
 
 
 def explain(

@@ -88,7 +88,7 @@ class PoolStage:
 
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block; whole blocks run in threads."""
-        n = min(n_threads(self.task.n_jobs), MAX_THREADS)
+        n = min(n_threads(self.task.settings.n_jobs), MAX_THREADS)
         n_rows = ROWS_PER_PERSON + self.n_samples
         n_least = min(BLOCKS_PER_THREAD * n, positions.size * n_rows // MIN_DRAWS)
         in_blocks = blocks_of(self.task, positions, n_rows, max(n_least, 1))
@@ -110,7 +110,7 @@ class PoolStage:
         pool = loop.pool
         misses, reasons = MeasuredRows.concat(self.task.factuals, []), dict[int, Reason]()
         left = np.setdiff1d(np.arange(pool.people.size), pool.person[answers])
-        if self.final and not (self.task.answers_only or monitor.stopped):
+        if self.final and self.task.request.effort == "full" and not monitor.stopped:
             misses, reasons = explain_pool(pool, left, loop.n_tried)
         else:
             reasons = dict.fromkeys(pool.people[left].tolist(), STOPPED)
@@ -353,7 +353,7 @@ class Loop:
         self._done[np.setdiff1d(answered, pool.person[child])] = True
         left = np.setdiff1d(people, answered)
         over = (self._n_widened[left] + 1 == len(MAX_TRIES)) | ~pool.may_score(left)
-        over |= self.sources.is_small[left] | self.stage.task.brief
+        over |= self.sources.is_small[left] | (self.stage.task.request.effort == "brief")
         self._done[left[over]] = True
         for wider in np.unique(self._n_widened[left[~over]]).tolist():
             theirs = left[~over & (self._n_widened[left] == wider)]

@@ -37,9 +37,10 @@ class PaperStage:
     def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
         """The stage with more draws each time: all of them, since scores are remembered."""
         stage = self
+        at_once = self.task.request.effort != "full"
         while stage.n_samples < max_samples:
             doubled = min(2 * stage.n_samples, max_samples)
-            stage = replace(stage, n_samples=max_samples if self.task.answers_only else doubled)
+            stage = replace(stage, n_samples=max_samples if at_once else doubled)
             yield stage
 
     def run(self, positions: IntArray) -> SearchOutcome:
@@ -50,7 +51,7 @@ class PaperStage:
     def _run_blocks(
         self, watched: Iterator[tuple[FactualBlock, BlockMonitor]]
     ) -> Iterator[SearchOutcome]:
-        for prepared in map_ordered(self._prepare, watched, self.task.n_jobs):
+        for prepared in map_ordered(self._prepare, watched, self.task.settings.n_jobs):
             if prepared.monitor.stopped:
                 return
             yield self._settle(prepared)
@@ -59,9 +60,9 @@ class PaperStage:
         """Draw and rank: what needs no predictor, in any thread."""
         block, monitor = watched
         task, started = self.task, time.perf_counter()
+        generator, draws = task.request.fitted.generator, np.arange(self.n_samples, dtype=np.int64)
         with task.within_deadline():
-            draws = np.arange(self.n_samples, dtype=np.int64)
-            candidates = generate(task.generator, task.factual_limits, block, draws, self.draw_plan)
+            candidates = generate(generator, task.factual_limits, block, draws, self.draw_plan)
             if task.consequences is not None:
                 candidates = task.consequences.complete_candidates(candidates)
             generated = time.perf_counter()
@@ -80,7 +81,7 @@ class PaperStage:
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), validation.n_evaluated)
         misses, reasons = MeasuredRows.concat(task.factuals, []), dict[int, Reason]()
-        if self.final and not task.answers_only:
+        if self.final and task.request.effort == "full":
             misses, reasons = _explain_misses(validation)
         answers = validation.to_measured(validation.selection())
         monitor.finish(block.positions.size, validation.n_evaluated)

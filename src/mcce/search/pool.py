@@ -117,7 +117,7 @@ class Pool:
 
     def _add_own(self) -> None:
         """Add the people's own rows; their scores are known."""
-        own, person = self.task.factual_scores, np.arange(self.people.size)
+        own, person = self.task.request.scored, np.arange(self.people.size)
         unchanged = np.full((self.n_mutable, person.size), OWN, dtype=np.int32)
         row_ids = self.add(person, unchanged)
         self.excluded_by[row_ids] = MAY_RETURN

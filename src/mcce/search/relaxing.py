@@ -24,9 +24,9 @@ from ..fitted import Fitted
 from ..kernels import IntArray
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
-from .plan import SearchRequest, find_answers
+from .plan import find_answers
 from .reasons import BOUND_KINDS, constraint_kind
-from .stage import SearchOutcome
+from .stage import SearchOutcome, SearchRequest
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
 N_SAMPLES, MAX_LIFTED = 100, 8
@@ -81,7 +81,7 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
     n_samples = min(N_SAMPLES, settings.n_samples or N_SAMPLES)
     short = replace(search, max_samples=n_samples)
     one = replace(settings, search=short, n_samples=n_samples, n_counterfactuals=1, diversity=None)
-    brief = replace(request, settings=one, brief=True)
+    brief = replace(request, settings=one, effort="brief")
     started = time.perf_counter()
     reasons, misses, n_evaluated = dict(outcome.reasons), outcome.misses, outcome.n_evaluated
     positions = np.array(sorted(reasons), dtype=np.int64)

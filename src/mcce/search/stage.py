@@ -17,8 +17,8 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -27,13 +27,15 @@ from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..counterfactuals.people import Reason
 from ..errors import ConstraintError
+from ..fitted import Fitted
 from ..generate import FactualBlock, blocks
 from ..kernels import Cancellation, ExpiredError, IntArray, cancellable
 from ..postprocess.validation import ScoreStore
 from ..predictors.decision import Decision, ScoredRows
-from ..protocols import Callback, Generator, Progress
+from ..protocols import Callback, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
+from .config import ExactSearch, Search, find_search
 from .reasons import STOPPED, UNSTABLE
 
 if TYPE_CHECKING:
@@ -58,6 +60,46 @@ class Stage(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class ExplainSettings:
+    """The parameters of an explainer that may change between ``fit`` and ``explain``."""
+
+    search: Search | ExactSearch
+    n_samples: int | None = None
+    n_counterfactuals: int = 1
+    diversity: float | None = None
+    ignore_relations: bool | Sequence[str] = False
+    memory: float = 256.0
+    n_jobs: int | None = None
+    max_seconds: float | None = None
+    verbose: bool = False
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> ExplainSettings:
+        """The settings among the parameters of an explainer."""
+        named = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
+        return cls(**named | {"search": find_search(parameters["search"], parameters["generator"])})
+
+
+@dataclass(frozen=True, eq=False)
+class SearchRequest:
+    """One search: what ``fit`` learned, whom to explain, and the deadline."""
+
+    fitted: Fitted
+    settings: ExplainSettings
+    constraints: Constraints
+    factuals: EncodedRows
+    # Of the factuals to explain, among all.
+    positions: IntArray
+    # Of the factuals themselves.
+    scored: ScoredRows
+    callback: Callback
+    # By time.monotonic().
+    deadline: float = math.inf
+    # "answers" gives no reasons and draws all at once; "brief" does not widen the search either.
+    effort: Literal["full", "answers", "brief"] = "full"
+
+
 @dataclass(frozen=True, eq=False)
 class SearchTask:
     """What all stages of one call of ``explain`` share.
@@ -66,26 +108,22 @@ class SearchTask:
     people, so they add to different entries; what two of them compute at once is the same.
     """
 
-    generator: Generator
+    request: SearchRequest
     decision: Decision
-    constraints: Constraints
     factual_limits: FactualLimits
-    memory: float
-    n_jobs: int | None
-    callback: Callback
     scores: ScoreStore
-    # The predictor's scores of the factuals themselves.
-    factual_scores: ScoredRows
-    deadline: float = math.inf
-    answers_only: bool = False
-    brief: bool = False
     consequences: Consequences | None = None
     column_cache: ColumnCache = field(default_factory=dict)
 
     @property
+    def settings(self) -> ExplainSettings:
+        """The settings of the call."""
+        return self.request.settings
+
+    @property
     def factuals(self) -> EncodedRows:
         """All factuals of the call."""
-        return self.factual_limits.rows
+        return self.request.factuals
 
     @property
     def recomputed(self) -> list[int]:
@@ -94,7 +132,7 @@ class SearchTask:
 
     def within_deadline(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
-        return cancellable(self.deadline - time.monotonic())
+        return cancellable(self.request.deadline - time.monotonic())
 
 
 class Monitor:
@@ -218,8 +256,9 @@ def blocks_of(
 
     With a time limit the first blocks are small, so that some people get answers in time.
     """
-    n_smaller = SMALLER_BLOCKS if math.isfinite(task.deadline) else 0
-    return blocks(task.factual_limits, positions, n_rows, task.memory, n_smaller, n_least)
+    n_smaller = SMALLER_BLOCKS if math.isfinite(task.request.deadline) else 0
+    memory = task.settings.memory
+    return blocks(task.factual_limits, positions, n_rows, memory, n_smaller, n_least)
 
 
 def run_blocks(
@@ -229,7 +268,7 @@ def run_blocks(
     run: Callable[[Iterator[tuple[FactualBlock, BlockMonitor]]], Iterable[SearchOutcome]],
 ) -> SearchOutcome:
     """What ``run`` yields for blocks of people, which come to an end once the search is stopped."""
-    monitor = Monitor(task.callback, positions.size)
+    monitor = Monitor(task.request.callback, positions.size)
     watched = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
     parts = list[SearchOutcome]()
     try:
@@ -242,7 +281,7 @@ def run_blocks(
 
 
 def run_search(
-    task: SearchTask, stages: Callable[[SearchTask], Iterable[Stage]], positions: IntArray
+    task: SearchTask, stages: Callable[[SearchTask], Sequence[Stage]], positions: IntArray
 ) -> SearchOutcome:
     """Counterfactuals for factuals; each stage searches for those still without an answer."""
     outcome = _run_stages(task, stages(task), positions)
@@ -258,10 +297,10 @@ def run_search(
     )
 
 
-def _run_stages(task: SearchTask, stages: Iterable[Stage], positions: IntArray) -> SearchOutcome:
+def _run_stages(task: SearchTask, stages: Sequence[Stage], positions: IntArray) -> SearchOutcome:
     """Run one stage after the other."""
     parts: list[SearchOutcome] = []
-    for stage in list(stages):
+    for stage in stages:
         if parts:
             parts[-1] = parts[-1].without_reasons(positions)
         outcome = _run_confirmed(task, stage, positions)
@@ -303,7 +342,7 @@ def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, M
     """
     started = time.perf_counter()
     answers = outcome.answers
-    broken = task.constraints.broken(task.factuals, answers.owner, answers.frame)
+    broken = task.request.constraints.broken(task.factuals, answers.owner, answers.frame)
     for name, breaks in broken.items():
         if breaks.any():
             raise ConstraintError(
