@@ -29,7 +29,7 @@ from ..generate import FactualBlock, blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
 from ..postprocess.filters import RowFilter
 from ..postprocess.validation import GROWTH
-from ..predictors.decision import ROWS_PER_CALL, Decision
+from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
@@ -114,7 +114,7 @@ class ExactStage:
         """Evaluate the next rows of some people together."""
         if not proofs:
             return
-        factuals, settings = self.task.factuals, self.settings
+        factuals = self.task.factuals
         parts = [proof.next_rows() for proof in proofs]
         sizes = np.array([part.shape[1] for part in parts])
         owner = np.repeat([proof.position for proof in proofs], sizes)
@@ -123,24 +123,28 @@ class ExactStage:
         rows = CandidateRows(factuals, owner, codes, factuals.tables)
         # Apart from the keys of draws and of pools, whose recomputed cells are left out.
         keys = np.concatenate([(FIRST_KEY - owner)[None].astype(np.int32), codes]).T
-        allowed = ~self.task.scores.are_withdrawn(keys)
-        if self.task.consequences is not None:
-            allowed &= self.task.consequences.have_actions(codes)
-        valid, score = np.zeros(owner.size, dtype=bool), np.full(owner.size, np.nan)
-        for start in range(0, owner.size, ROWS_PER_CALL):
-            piece = np.arange(start, min(start + ROWS_PER_CALL, owner.size))
-            for keep in settings.filters:
-                allowed[piece] &= keep.keeps(rows.take(piece))
-            piece = piece[allowed[piece]]
-            scored = settings.decision.score(rows.take(piece).frame)
-            valid[piece], score[piece] = scored.valid, scored.score
+        allowed, scored = self._score(rows, keys)
+        sparsity, gower = (codes != OWN).sum(axis=0), measure_rows(Gower(), rows)
+        evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), scored.score, sparsity, gower)
         starts = np.cumsum(sizes) - sizes
-        sparsity = (codes != OWN).sum(axis=0)
-        gower = measure_rows(Gower(), rows)
-        evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), score, sparsity, gower)
         for proof, start, size in zip(proofs, starts, sizes, strict=True):
             theirs = np.arange(start, start + size)
-            proof.update(evaluated.take(theirs), allowed[theirs], valid[theirs])
+            proof.update(evaluated.take(theirs), allowed[theirs], scored.valid[theirs])
+
+    def _score(self, rows: CandidateRows, keys: Codes) -> tuple[BoolArray, ScoredRows]:
+        """Which rows are allowed, and the scores of these."""
+        allowed = ~self.task.scores.are_withdrawn(keys)
+        if self.task.consequences is not None:
+            allowed &= self.task.consequences.have_actions(rows.codes)
+        score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
+        for start in range(0, allowed.size, ROWS_PER_CALL):
+            piece = np.arange(start, min(start + ROWS_PER_CALL, allowed.size))
+            for keep in self.settings.filters:
+                allowed[piece] &= keep.keeps(rows.take(piece))
+            piece = piece[allowed[piece]]
+            scored = self.settings.decision.score(rows.take(piece).frame)
+            score[piece], valid[piece] = scored.score, scored.valid
+        return allowed, ScoredRows(score, valid)
 
     def _conclude(self, proofs: Sequence[Proof]) -> SearchOutcome:
         """The outcome for some people."""

@@ -267,7 +267,7 @@ def run_blocks(
     in_blocks: Iterable[FactualBlock],
     run: Callable[[Iterator[tuple[FactualBlock, BlockMonitor]]], Iterable[SearchOutcome]],
 ) -> SearchOutcome:
-    """What ``run`` yields for blocks of people, which come to an end once the search is stopped."""
+    """All outcomes that ``run`` yields, for blocks of people until the search is stopped."""
     monitor = Monitor(task.request.callback, positions.size)
     watched = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
     parts = list[SearchOutcome]()
@@ -318,14 +318,14 @@ def _run_confirmed(task: SearchTask, stage: Stage, positions: IntArray) -> Searc
     An answer that fails is dropped, and its person is searched for again without it.
     """
     parts = list[SearchOutcome]()
-    for n_before in range(MAX_WITHDRAWN):
+    for attempt in range(MAX_WITHDRAWN):
         outcome, rejected = _confirm(task, stage.run(positions))
         if not rejected.owner.size:
             return SearchOutcome.merge(task.factuals, [*parts, outcome])
         positions = np.unique(rejected.owner)
         parts.append(outcome.without_answers(positions))
         task.scores.withdraw(rejected.key)
-        if outcome.stopped or n_before + 1 == MAX_WITHDRAWN:
+        if outcome.stopped or attempt + 1 == MAX_WITHDRAWN:
             why = STOPPED if outcome.stopped else UNSTABLE
             parts[-1] = replace(
                 parts[-1],
