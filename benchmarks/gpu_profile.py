@@ -26,7 +26,7 @@ import torch
 
 from mcce import MCCE, McceWarning
 from mcce.predictors import Torch
-from mcce.search import draws
+from mcce.search import paper
 from mcce.tables.schema import EncodedRows
 from mcce_lab.datasets import load
 from measure import OUT, log
@@ -149,8 +149,8 @@ def _devices() -> list[str]:
 
 def _note_steps() -> None:
     steps = (
-        ("generate", draws, "generate"),
-        ("rank", draws, "RankedCandidates"),
+        ("generate", paper, "generate"),
+        ("rank", paper, "RankedCandidates"),
         ("frames", EncodedRows, "compose"),
         ("predictor", Torch, "_query"),
     )

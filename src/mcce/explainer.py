@@ -42,7 +42,8 @@ from .protocols import Callback, Distance, Generator
 from .runtime.threads import time_limit
 from .search.config import ExactSearch, Search, SearchName, check_private, check_refit, find_search
 from .search.explain import explain, warn_of_gaps
-from .search.plan import ExplainSettings, check_ignored
+from .search.plan import check_ignored
+from .search.stage import ExplainSettings
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter
 from .tables.roles import Role, check_roles
@@ -430,12 +431,12 @@ class MCCE(BaseEstimator):
         NotFittedError
             If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
         """
-        from .analysis.relaxation import Refit, relaxations
+        from .analysis.relaxation import Refit, relaxation_table
 
         fitted, settings, bound = self._prepare(constraints)
         check_refit(fitted.generator, training)
         refit = None if training is None else Refit(self, fitted, training)
-        return relaxations(fitted, settings, X, bound, refit)
+        return relaxation_table(fitted, settings, X, bound, refit)
 
     def plausibility(self, X: FrameT) -> FrameT:
         """How plausible rows are among real people with the desired decision.
@@ -563,7 +564,7 @@ class MCCE(BaseEstimator):
     def surrogate_(self) -> Surrogate | None:
         """The model that imitates the predictor, so that searches call it on few rows.
 
-        The worse it is, the more rows they call it on. None if the search does not use one, as the
+        A poor surrogate costs extra predictor calls. None if the search does not use one, as the
         paper's, or if fit had too little to learn from.
 
         Attributes

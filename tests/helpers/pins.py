@@ -58,7 +58,7 @@ REASONS = {
     "no desired row": "no training row has",
     "proven": "proven",
     "none valid": "no valid candidate",
-    "scored excluded": "others that it may accept are excluded by",
+    "scored excluded": "other promising rows are excluded by",
     "excluded": "are excluded by",
     "none scored valid": "and accepted none",
     "none scored": "combinations of changes",

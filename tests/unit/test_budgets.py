@@ -144,7 +144,9 @@ def test_a_reason_names_what_was_used_up():
 
     result = explain(fitted(Recorder(refusing), search), asking(30))
 
-    said = r"scored the most promising one and accepted none.*may be scored, by max_evaluations\.$"
+    said = (
+        r"scored the most promising one and accepted none.*The limit max_evaluations was reached\.$"
+    )
     assert len(result.missing)
     assert len(result.frame) == 0
     assert result.missing["reason"].str.contains(said).all()

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from mcce import MCCE, ConstraintError, McceWarning, Search
 from mcce import constraints as c
-from mcce.constraints.limits import are_allowed, evenly_spaced
-from mcce.kernels import DrawLimits
 from mcce.protocols import Capabilities, Draws
 from searches import slow
 
@@ -286,38 +284,6 @@ def test_a_weight_makes_changes_cost_more_but_gower_is_reported_unweighted():
     assert moved[1] < moved[0]
     assert dear.measures["gower"].max() <= 1
     assert dear.measures["gower"].mean() >= plain.measures["gower"].mean()
-
-
-def limits_of_three_people():
-    """Nothing about feature 0; of feature 1 codes 2-5 and 8-9, codes 0-1, and none."""
-    return DrawLimits(
-        own=np.zeros((2, 3), dtype=np.int32),
-        first=np.array([[-1, -1, -1], [0, 2, 3]]),
-        last=np.array([[-1, -1, -1], [2, 3, 3]]),
-        runs=np.array([[2, 5], [8, 9], [0, 1]], dtype=np.int32),
-        near=np.array([[[1, 0]] * 3, [[4, 8], [1, 0], [1, 0]]], dtype=np.int32),
-    )
-
-
-def test_people_may_change_to_codes_of_their_runs_that_are_far_enough():
-    limits = limits_of_three_people()
-
-    codes = np.arange(-1, 11)
-    allowed = [codes[theirs].tolist() for theirs in are_allowed(limits, 1, codes)]
-    of_each = are_allowed(limits, 1, np.array([[2, 4], [2, 1], [2, 0]]))
-    free = are_allowed(limits, 0, codes)
-
-    assert allowed == [[2, 3, 9], [0, 1], []]
-    assert of_each.tolist() == [[True, False], [False, True], [False, False]]
-    assert (free == (codes >= 0)).all()
-
-
-def test_codes_spread_evenly_over_the_runs_of_each_person():
-    limits = limits_of_three_people()
-
-    spread = evenly_spaced(limits, 1, 3)
-
-    assert spread.tolist() == [[3, 5, 9], [0, 1, -1], [-1, -1, -1]]
 
 
 def test_a_value_that_training_never_held_stays_or_becomes_what_is_allowed():

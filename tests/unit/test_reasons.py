@@ -143,6 +143,7 @@ def test_a_reason_names_the_bound_whose_lifting_gives_an_answer():
     result = explain(model, train.head(1))
 
     assert result.people["reason"].str.endswith(" There is an answer without max_sparsity=1.").all()
+    assert result.timings["remedies"] > 0
 
 
 LOW = c.relation("lifting max_distance=1; excluded by max_changes 2", "a + b < 6")

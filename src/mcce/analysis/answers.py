@@ -38,7 +38,8 @@ from ..runtime.progress import ProgressBar
 from ..search.computed import ComputedColumn
 from ..search.config import kept_relations, weighted
 from ..search.consequences import Consequences, GrowingTables
-from ..search.plan import ExplainSettings, recomputed, row_filters
+from ..search.plan import recomputed, row_filters
+from ..search.stage import ExplainSettings
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema

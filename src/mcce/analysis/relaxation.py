@@ -7,7 +7,6 @@ training data are available to fit again, an immutable feature.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -20,9 +19,9 @@ from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..runtime.progress import ProgressBar
-from ..search.lifting import lift_each
-from ..search.plan import ExplainSettings, SearchRequest, find_answers
-from ..search.stage import SearchOutcome
+from ..search.plan import find_answers
+from ..search.relaxing import Relaxation, relaxations
+from ..search.stage import ExplainSettings, SearchOutcome, SearchRequest
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
 
@@ -37,25 +36,42 @@ class Refit:
     fitted: Fitted
     training: Any
 
-    @property
-    def positions(self) -> list[int]:
-        """The immutable columns that the predictor knows."""
+    def relaxations(self, request: SearchRequest, X: Any) -> list[Relaxation]:
+        """A search with each immutable column mutable that the predictor knows."""
         names, known = self.fitted.schema.names, self.fitted.decision.names
         immutable = self.fitted.schema.immutable.tolist()
-        return [at for at in immutable if known is None or names[at] in known]
+        return [
+            Relaxation("immutable", str(names[at]), partial(self._answers, request, X, at))
+            for at in immutable
+            if known is None or names[at] in known
+        ]
 
-    def __call__(self, position: int) -> Fitted:
+    def _answers(
+        self, request: SearchRequest, X: Any, position: int, positions: IntArray
+    ) -> SearchOutcome:
+        """The answers that change an immutable column, which shows that it was in the way."""
+        refitted = self._fit(position)
+        bound = Constraints.bind(request.constraints.listed, refitted.schema)
+        rows = refitted.schema.encode(X)
+        outcome = find_answers(
+            replace(request, fitted=refitted, constraints=bound, factuals=rows, positions=positions)
+        )
+        place = int(np.searchsorted(refitted.schema.mutable, position))
+        changes_it = outcome.answers.rows.codes[place] != OWN
+        return replace(outcome, answers=outcome.answers.take(changes_it))
+
+    def _fit(self, position: int) -> Fitted:
         """What fit learns with the column at this position mutable and the same seed."""
         schema = self.fitted.schema
         immutable = [schema.names[at] for at in schema.immutable.tolist() if at != position]
         free: dict[str, Any] = {"mutable": None, "random_state": self.fitted.seed}
-        freer = clone(self.explainer).set_params(immutable=immutable, **free)
+        explainer = clone(self.explainer).set_params(immutable=immutable, **free)
         named = isinstance(schema.adapter, ArrayAdapter) and schema.adapter.named
         names = schema.names if named and isinstance(self.training, np.ndarray) else None
-        return cast("Fitted", freer.fit(self.training, feature_names=names).fitted_)
+        return cast("Fitted", explainer.fit(self.training, feature_names=names).fitted_)
 
 
-def relaxations(
+def relaxation_table(
     fitted: Fitted,
     settings: ExplainSettings,
     X: Any,
@@ -73,49 +89,30 @@ def relaxations(
         constraints,
         factuals,
         declined,
+        scored,
         callback=lambda progress: None,
-        answers_only=True,
-        scored=scored,
+        effort="answers",
     )
     positions = np.array(sorted(find_answers(request).reasons), np.int64)
-    request = replace(request, positions=positions)
-    tried: list[tuple[str, str, Callable[[], SearchOutcome]]] = [
-        (one.name, one.kind, partial(one.answers, positions)) for one in lift_each(request)
-    ]
-    tried.sort(key=lambda one: one[1] == "bound")
+    tried = sorted(relaxations(request), key=lambda one: one.kind == "bound")
     if refit is not None:
-        names = fitted.schema.names
-        tried += [
-            (str(names[at]), "immutable", partial(_free, request, X, refit, at))
-            for at in refit.positions
-        ]
+        tried += refit.relaxations(request, X)
     return factuals.adapter.table_to_native(_table(factuals, positions, tried, settings.verbose))
-
-
-def _free(request: SearchRequest, X: Any, refit: Refit, position: int) -> SearchOutcome:
-    """The answers that change an immutable column, which shows that it was in the way."""
-    freer = refit(position)
-    bound = Constraints.bind(request.constraints.listed, freer.schema)
-    rows = freer.schema.encode(X)
-    freed = replace(request, fitted=freer, constraints=bound, factuals=rows)
-    outcome = find_answers(freed)
-    place = int(np.searchsorted(freer.schema.mutable, position))
-    changes_it = outcome.answers.rows.codes[place] != OWN
-    return replace(outcome, answers=outcome.answers.take(changes_it))
 
 
 def _table(
     factuals: EncodedRows,
     positions: IntArray,
-    tried: list[tuple[str, str, Callable[[], SearchOutcome]]],
+    tried: list[Relaxation],
     verbose: bool,
 ) -> pd.DataFrame:
     """The outcomes of all searches, by person, the most helpful first."""
     nothing = SearchOutcome.merge(factuals, [])
     parts = [_rows(factuals, positions[:0], nothing).assign(lifted="", kind="")]
     bar = ProgressBar(len(tried), "relax", verbose)
-    for n_done, (lifted, kind, run) in enumerate(tried if positions.size else (), 1):
-        parts.append(_rows(factuals, positions, run()).assign(lifted=lifted, kind=kind))
+    for n_done, one in enumerate(tried if positions.size else (), 1):
+        rows = _rows(factuals, positions, one.answers(positions))
+        parts.append(rows.assign(lifted=one.name, kind=one.kind))
         bar.show(n_done)
     bar.close()
     table = pd.concat(parts[1:] or parts, ignore_index=True)

@@ -100,8 +100,8 @@ class Search:
         In the paper's search, numeric differences up to this share of the training range do not
         count as changes. Only to reproduce tables that were counted that way; 0 counts exactly.
     max_evaluations
-        Rows that the predictor scores for a person at most, the person's own and the final call on
-        what is returned not counted. When they are used up, the person gets the best answers so
+        Most rows the predictor scores per person, not counting the person's own row and the final
+        check. When they are used up, the person gets the best answers so
         far, or a reason. None sets no limit. Not for the paper's search.
 
     See Also

@@ -14,6 +14,9 @@ import numpy as np
 
 from ..kernels import FloatArray, IntArray
 
+# Infinite distances count as this.
+LARGEST = 1e300
+
 
 @dataclass(frozen=True, eq=False)
 class RowMeasures:
@@ -63,9 +66,6 @@ def plausible(rows: RowMeasures) -> FloatArray:
     """Close to real accepted rows, with few changes."""
     return rows.knn_distance + 0.5 * _per_change(rows.typical) * rows.n_changes
 
-
-# Infinite distances count as this.
-LARGEST = 1e300
 
 COSTS: Mapping[str, Cost] = {
     "sparse": Cost(sparse, lambda typical: 0.02, fewest_first=True),

@@ -15,24 +15,25 @@ other person; memory does not grow with the number of people or of rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 
 import numpy as np
 
 from ..candidates import CandidateRows, MeasuredRows
 from ..constraints.limits import FactualLimits
+from ..counterfactuals.people import Reason
 from ..distances import Gower, measure_rows
-from ..generate import blocks
+from ..generate import FactualBlock, blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
 from ..postprocess.filters import RowFilter
 from ..postprocess.validation import GROWTH
-from ..predictors.decision import ROWS_PER_CALL, Decision
+from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
-from .reasons import proof_reason
-from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask, Stage
+from .stage import BlockMonitor, SearchOutcome, SearchTask, Stage, run_blocks
 
 # The key of the first person's rows among those that were withdrawn.
 FIRST_KEY = -(2**30)
@@ -47,7 +48,7 @@ class ExactStage:
     task: SearchTask
     settings: ExactSettings
     first: Stage | None = None
-    # For people of whom it is proven that they have no answer by the others.
+    # Settings to try in turn for people proven to have no answer so far.
     then: Sequence[ExactSettings] = ()
 
     def run(self, positions: IntArray) -> SearchOutcome:
@@ -73,25 +74,20 @@ class ExactStage:
 
     def _run(self, positions: IntArray) -> SearchOutcome:
         """List rows for people, block by block."""
-        monitor = Monitor(self.task.callback, positions.size)
-        parts = list(self._run_blocks(positions, monitor))
-        outcome = SearchOutcome.merge(self.task.factuals, parts)
-        return outcome.complete(positions, stopped=monitor.stopped)
+        in_blocks = blocks(
+            self.task.factual_limits, positions, MAX_LISTED, self.task.settings.memory
+        )
+        return run_blocks(
+            self.task, positions, in_blocks, lambda watched: starmap(self._run_block, watched)
+        )
 
-    def _run_blocks(self, positions: IntArray, monitor: Monitor) -> Iterator[SearchOutcome]:
-        task = self.task
-        for block in blocks(task.factual_limits, positions, MAX_LISTED, task.memory):
-            started = time.perf_counter()
-            proofs = [
-                Proof(self.settings, task.factual_limits, int(person)) for person in block.positions
-            ]
-            progress = monitor.block()
-            self._prove(proofs, progress)
-            outcome = self._conclude(proofs)
-            progress.finish(len(proofs), outcome.n_evaluated)
-            yield outcome.with_seconds({"exact": time.perf_counter() - started})
-            if monitor.stopped:
-                return
+    def _run_block(self, block: FactualBlock, monitor: BlockMonitor) -> SearchOutcome:
+        started, limits = time.perf_counter(), self.task.factual_limits
+        proofs = [Proof(self.settings, limits, position) for position in block.positions.tolist()]
+        self._prove(proofs, monitor)
+        outcome = self._conclude(proofs)
+        monitor.finish(len(proofs), outcome.n_evaluated)
+        return outcome.with_seconds({"exact": time.perf_counter() - started})
 
     def _prove(self, proofs: Sequence[Proof], monitor: BlockMonitor) -> None:
         """Go on until every proof is closed, or the search is stopped."""
@@ -99,7 +95,7 @@ class ExactStage:
         while not monitor.stopped and any(proof.is_open for proof in proofs):
             used_up = [proof for proof in proofs if proof.is_open and not proof.n_left]
             try:
-                for _ in map_ordered(self._list_more, used_up, self.task.n_jobs):
+                for _ in map_ordered(self._list_more, used_up, self.task.settings.n_jobs):
                     if monitor.report(n_closed, n_evaluated):
                         return
             except ExpiredError:
@@ -107,7 +103,7 @@ class ExactStage:
                 return
             self._evaluate([proof for proof in proofs if proof.n_left])
             n_closed = sum(not proof.is_open for proof in proofs)
-            n_evaluated = sum(proof.n_allowed for proof in proofs)
+            n_evaluated = sum(proof.n_scored for proof in proofs)
             monitor.report(n_closed, n_evaluated)
 
     def _list_more(self, proof: Proof) -> None:
@@ -118,33 +114,37 @@ class ExactStage:
         """Evaluate the next rows of some people together."""
         if not proofs:
             return
-        factuals, settings = self.task.factuals, self.settings
+        factuals = self.task.factuals
         parts = [proof.next_rows() for proof in proofs]
         sizes = np.array([part.shape[1] for part in parts])
-        owner = np.repeat([proof.person for proof in proofs], sizes)
+        owner = np.repeat([proof.position for proof in proofs], sizes)
         codes = np.concatenate(parts, axis=1)
         codes = np.where(codes == factuals.codes[factuals.schema.mutable][:, owner], OWN, codes)
         rows = CandidateRows(factuals, owner, codes, factuals.tables)
         # Apart from the keys of draws and of pools, whose recomputed cells are left out.
         keys = np.concatenate([(FIRST_KEY - owner)[None].astype(np.int32), codes]).T
-        allowed = ~self.task.scores.are_withdrawn(keys)
-        if self.task.consequences is not None:
-            allowed &= self.task.consequences.have_actions(codes)
-        valid, score = np.zeros(owner.size, dtype=bool), np.full(owner.size, np.nan)
-        for start in range(0, owner.size, ROWS_PER_CALL):
-            piece = np.arange(start, min(start + ROWS_PER_CALL, owner.size))
-            for keep in settings.filters:
-                allowed[piece] &= keep.keeps(rows.take(piece))
-            piece = piece[allowed[piece]]
-            scored = settings.decision.score(rows.take(piece).frame)
-            valid[piece], score[piece] = scored.valid, scored.score
+        allowed, scored = self._score(rows, keys)
+        sparsity, gower = (codes != OWN).sum(axis=0), measure_rows(Gower(), rows)
+        evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), scored.score, sparsity, gower)
         starts = np.cumsum(sizes) - sizes
-        sparsity = (codes != OWN).sum(axis=0)
-        gower = measure_rows(Gower(), rows)
-        evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), score, sparsity, gower)
         for proof, start, size in zip(proofs, starts, sizes, strict=True):
             theirs = np.arange(start, start + size)
-            proof.update(evaluated.take(theirs), allowed[theirs], valid[theirs])
+            proof.update(evaluated.take(theirs), allowed[theirs], scored.valid[theirs])
+
+    def _score(self, rows: CandidateRows, keys: Codes) -> tuple[BoolArray, ScoredRows]:
+        """Which rows are allowed, and the scores of these."""
+        allowed = ~self.task.scores.are_withdrawn(keys)
+        if self.task.consequences is not None:
+            allowed &= self.task.consequences.have_actions(rows.codes)
+        score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
+        for start in range(0, allowed.size, ROWS_PER_CALL):
+            piece = np.arange(start, min(start + ROWS_PER_CALL, allowed.size))
+            for keep in self.settings.filters:
+                allowed[piece] &= keep.keeps(rows.take(piece))
+            piece = piece[allowed[piece]]
+            scored = self.settings.decision.score(rows.take(piece).frame)
+            score[piece], valid[piece] = scored.score, scored.valid
+        return allowed, ScoredRows(score, valid)
 
     def _conclude(self, proofs: Sequence[Proof]) -> SearchOutcome:
         """The outcome for some people."""
@@ -152,14 +152,13 @@ class ExactStage:
         unanswered = [proof for proof in proofs if proof.holds and not proof.n_valid]
         answers = [part for proof in proofs for part in proof.answers]
         misses = [proof.miss for proof in unanswered if proof.miss is not None]
-        bounds = self.settings.max_sparsity, self.settings.max_distance
-        reasons = {p.person: proof_reason(*bounds, p.n_listed, p.n_allowed) for p in unanswered}
+        reasons = {proof.position: proof.reason() for proof in unanswered}
         return SearchOutcome(
             answers=MeasuredRows.concat(factuals, answers),
             misses=MeasuredRows.concat(factuals, misses),
             reasons=reasons,
-            n_evaluated=sum(proof.n_allowed for proof in proofs),
-            proven=frozenset(proof.person for proof in proofs if proof.holds),
+            n_evaluated=sum(proof.n_scored for proof in proofs),
+            proven=frozenset(proof.position for proof in proofs if proof.holds),
         )
 
 
@@ -183,19 +182,19 @@ class Proof:
     """The state of the proof for one person.
 
     ``is_open`` until the answers are known to be the best, when it ``holds``, or the budget is
-    spent. The last ``n_left`` of the listed rows were not evaluated yet.
+    spent. The last ``n_left`` of the listed rows were not visited yet.
     """
 
     settings: ExactSettings
     factual_limits: FactualLimits
-    person: int
+    position: int
     is_open: bool = True
     holds: bool = False
     n_changes: int = 1
     n_left: int = 0
     n_listed: int = 0
     n_nodes: int = 0
-    n_allowed: int = 0
+    n_scored: int = 0
     n_valid: int = 0
     answers: list[MeasuredRows] = field(default_factory=list)
     miss: MeasuredRows | None = None
@@ -204,8 +203,8 @@ class Proof:
     _after: tuple[float, Codes] | None = None
 
     @property
-    def n_evaluated(self) -> int:
-        """Rows evaluated; the next one has this number."""
+    def n_visited(self) -> int:
+        """Rows visited; the next one has this number."""
         return self.n_listed - self.n_left
 
     def list_more(self) -> None:
@@ -213,7 +212,7 @@ class Proof:
         settings, rows = self.settings, self.factual_limits.rows
         bounds = rows.schema.mutable.size, settings.max_sparsity
         most = min(bound for bound in bounds if bound is not None)
-        person = _person(self.factual_limits, self.person, settings.weights)
+        person = _person(self.factual_limits, self.position, settings.weights)
         while self.is_open and not self.n_left:
             room = settings.max_rows - self.n_listed
             if self.n_changes > most:
@@ -250,9 +249,9 @@ class Proof:
             self.n_changes += 1
 
     def next_rows(self) -> Codes:
-        """The next rows to evaluate, more in each batch."""
+        """The next rows to visit, more in each batch."""
         first = self._codes.shape[1] - self.n_left
-        n_rows = max(self.settings.n_counterfactuals, int(GROWTH * self.n_evaluated))
+        n_rows = max(self.settings.n_counterfactuals, int(GROWTH * self.n_visited))
         return self._codes[:, first : first + n_rows]
 
     def update(self, rows: MeasuredRows, allowed: BoolArray, valid: BoolArray) -> None:
@@ -260,7 +259,7 @@ class Proof:
         best = rows.take(self._needed(rows.rows.codes, np.flatnonzero(valid)))
         self.answers.append(replace(best, rank=self.n_valid + 1 + np.arange(best.owner.size)))
         self.n_valid += best.owner.size
-        self.n_allowed += int(allowed.sum())
+        self.n_scored += int(allowed.sum())
         self.n_left -= allowed.size
         shortfall = np.where(allowed, self.settings.decision.shortfall(rows.score), np.inf)
         if shortfall.min(initial=np.inf) < self.shortfall:
@@ -268,6 +267,14 @@ class Proof:
             self.shortfall, self.miss = float(shortfall[at]), rows.take(np.array([at]))
         if self.n_valid == self.settings.n_counterfactuals:
             self._close(holds=True)
+
+    def reason(self) -> Reason:
+        """What is proven of a person without an answer, and how many rows show it."""
+        max_sparsity, max_distance = self.settings.max_sparsity, self.settings.max_distance
+        within = "" if max_sparsity is None else f" with at most {max_sparsity} changes"
+        within += "" if max_distance is None else f" within a distance of {max_distance}"
+        text = f"Proven: no row that the model could draw{within} is valid and allowed "
+        return Reason("proven", f"{text}({self.n_listed} rows, {self.n_scored} allowed).")
 
     def _needed(self, codes: Codes, valid: IntArray) -> IntArray:
         """Valid rows, as many as wanted, that no answer equals with fewer of their changes."""

@@ -28,8 +28,8 @@ from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
-from .plan import ExplainSettings, SearchRequest, find_answers
-from .stage import SearchOutcome
+from .plan import find_answers
+from .stage import ExplainSettings, SearchOutcome, SearchRequest
 
 
 def explain(
@@ -53,14 +53,14 @@ def explain(
     deadline = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     on_progress = _watch(bar, callback, deadline)
     request = SearchRequest(
-        fitted, settings, constraints, rows, positions, on_progress, deadline, scored=scored
+        fitted, settings, constraints, rows, positions, scored, on_progress, deadline
     )
     try:
         outcome = find_answers(request)
         if outcome.reasons and not settings.search.fallback.is_paper:
-            from .lifting import name_remedies
+            from .relaxing import add_remedies
 
-            outcome = name_remedies(request, outcome)
+            outcome = add_remedies(request, outcome)
     except MemoryError:
         raise ParameterError(
             f"The candidates need more memory than there is, with n_samples={_n_samples(settings)} "
@@ -178,7 +178,7 @@ def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
         messages.append(
             f"{int(alone.sum())} counterfactuals are for people whose values of the immutable "
             f"columns {shorten(immutable, 200)} occur in no accepted training row together, so "
-            "nothing is known of what is usual for them (no_reference_group in result.measures)."
+            "their plausibility could not be judged (no_reference_group in result.measures)."
         )
     if messages:
         warnings.warn(" ".join(messages), McceWarning, stacklevel=3)

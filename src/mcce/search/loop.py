@@ -39,10 +39,9 @@ from ..postprocess.ranking import Ranking
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
 from .costs import Cost, RowMeasures
-from .draws import blocks_of
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
 from .sources import Sources
-from .stage import BlockMonitor, Monitor, SearchOutcome, SearchTask
+from .stage import BlockMonitor, SearchOutcome, SearchTask, blocks_of, run_blocks
 from .unanswered import explain_pool
 
 # A person needs as much memory as this many draws, and the most threads: much of it is Python, and
@@ -91,15 +90,16 @@ class PoolStage:
 
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block; whole blocks run in threads."""
-        monitor = Monitor(self.task.callback, positions.size)
-        n = min(n_threads(self.task.n_jobs), MAX_THREADS)
+        n = min(n_threads(self.task.settings.n_jobs), MAX_THREADS)
         n_rows = ROWS_PER_PERSON + self.n_samples
         n_least = min(BLOCKS_PER_THREAD * n, positions.size * n_rows // MIN_DRAWS)
         in_blocks = blocks_of(self.task, positions, n_rows, max(n_least, 1))
-        runs = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
-        parts = list(map_ordered(lambda run: self._run_block(*run), runs, n))
-        outcome = SearchOutcome.merge(self.task.factuals, parts)
-        return outcome.complete(positions, stopped=monitor.stopped)
+        return run_blocks(
+            self.task,
+            positions,
+            in_blocks,
+            lambda watched: map_ordered(lambda one: self._run_block(*one), watched, n),
+        )
 
     def _run_block(self, block: FactualBlock, monitor: BlockMonitor) -> SearchOutcome:
         loop, further = None, self.ranking.n_counterfactuals > 1
@@ -120,7 +120,7 @@ class PoolStage:
             answers = loop.best[loop.best >= 0]
             rank = np.ones_like(answers)
         misses, reasons = MeasuredRows.empty(self.task.factuals), dict[int, Reason]()
-        if self.final and not (self.task.answers_only or monitor.stopped):
+        if self.final and self.task.request.effort == "full" and not monitor.stopped:
             left = np.flatnonzero(loop.best < 0)
             misses, reasons = explain_pool(pool, left, loop.n_tried)
         monitor.finish(block.positions.size, pool.n_evaluated)
@@ -356,7 +356,7 @@ class Loop:
         self._done[np.setdiff1d(answered, pool.person[child])] = True
         left = np.setdiff1d(people, answered)
         over = (self._n_widened[left] + 1 == len(MAX_TRIES)) | ~pool.may_score(left)
-        over |= pool.complete[left] | self.stage.task.brief
+        over |= pool.complete[left] | (self.stage.task.request.effort == "brief")
         self._done[left[over]] = True
         for wider in np.unique(self._n_widened[left[~over]]).tolist():
             theirs = left[~over & (self._n_widened[left] == wider)]

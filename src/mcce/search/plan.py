@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,8 +28,6 @@ from ..postprocess.filters import (
 )
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
-from ..predictors.decision import ScoredRows
-from ..protocols import Callback
 from ..tables.schema import EncodedRows
 from .config import (
     BY_ACTIONS,
@@ -41,13 +39,12 @@ from .config import (
     check_inputs,
     check_needs,
     check_private,
-    find_search,
     kept_relations,
     weighted,
 )
-from .draws import DrawStage
+from .paper import PaperStage
 from .reasons import NO_DESIRED
-from .stage import SearchOutcome, SearchTask, Stage, run_search
+from .stage import ExplainSettings, SearchOutcome, SearchRequest, SearchTask, Stage, run_search
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
@@ -56,50 +53,6 @@ if TYPE_CHECKING:
     from .consequences import Consequences
     from .exact import ExactSettings
     from .loop import PoolStage
-
-
-@dataclass(frozen=True)
-class ExplainSettings:
-    """The parameters of an explainer that may change between ``fit`` and ``explain``."""
-
-    search: Search | ExactSearch
-    n_samples: int | None = None
-    n_counterfactuals: int = 1
-    diversity: float | None = None
-    ignore_relations: bool | Sequence[str] = False
-    memory: float = 256.0
-    n_jobs: int | None = None
-    max_seconds: float | None = None
-    verbose: bool = False
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> ExplainSettings:
-        """The settings among the parameters of an explainer."""
-        named = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
-        return cls(**named | {"search": find_search(parameters["search"], parameters["generator"])})
-
-
-@dataclass(frozen=True, eq=False)
-class SearchRequest:
-    """One search: what ``fit`` learned, whom to explain, and the deadline."""
-
-    fitted: Fitted
-    settings: ExplainSettings
-    constraints: Constraints
-    factuals: EncodedRows
-    # Of the factuals to explain, among all.
-    positions: IntArray
-    callback: Callback
-    # By time.monotonic().
-    deadline: float = math.inf
-    # Draws all at once, without reasons.
-    answers_only: bool = False
-    # A short search, to see whether there is an answer.
-    brief: bool = False
-    # Scores of the factuals themselves.
-    scored: ScoredRows | None = None
-    # Scores of other rows, from other searches for the same people.
-    scores: ScoreStore | None = None
 
 
 def find_answers(request: SearchRequest) -> SearchOutcome:
@@ -117,10 +70,9 @@ def find_answers(request: SearchRequest) -> SearchOutcome:
     consequences = _consequences(computed, factuals, constraints)
     is_exact = settings.search.is_exact
     task = SearchTask(
-        generator=fitted.generator,
+        request,
         # A proof needs the label of every row.
         decision=replace(fitted.decision, rule=None if is_exact else fitted.label_rule),
-        constraints=constraints,
         factual_limits=FactualLimits(
             constraints,
             factuals,
@@ -128,24 +80,12 @@ def find_answers(request: SearchRequest) -> SearchOutcome:
             keep_unseen=isinstance(settings.search, ExactSearch) and settings.search.keep_unseen,
             also=[] if consequences is None else consequences.mentioned,
         ),
-        memory=settings.memory,
-        n_jobs=settings.n_jobs,
-        callback=request.callback,
-        scores=request.scores or _new_scores(request, search),
-        deadline=request.deadline,
-        answers_only=request.answers_only or request.brief,
-        brief=request.brief,
+        scores=ScoreStore(len(factuals), fitted.schema.mutable.size, search.max_evaluations),
         consequences=consequences,
-        factual_scores=request.scored,
     )
-    plan = _StagePlan(fitted, settings, search, task)
+    plan = _StagePlan(fitted, search, task)
     outcome = run_search(task, lambda task: replace(plan, task=task).all_stages(), positions)
     return replace(outcome, computed=computed)
-
-
-def _new_scores(request: SearchRequest, search: Search) -> ScoreStore:
-    n_factuals, n_mutable = len(request.factuals), request.fitted.schema.mutable.size
-    return ScoreStore(n_factuals, int(n_mutable), search.max_evaluations)
 
 
 def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
@@ -188,11 +128,15 @@ class _StagePlan:
     """Makes the stages of one call."""
 
     fitted: Fitted
-    settings: ExplainSettings
     search: Search
     task: SearchTask
 
-    def all_stages(self) -> Iterator[Stage]:
+    @property
+    def settings(self) -> ExplainSettings:
+        """The settings of the call."""
+        return self.task.settings
+
+    def all_stages(self) -> list[Stage]:
         """The stages, first with all relations found, then only with those that are enforced.
 
         Relations that a few training rows break are dropped only if nothing else is found. The
@@ -201,50 +145,48 @@ class _StagePlan:
         found = self.fitted.relations
         sure = tuple(one for one in found or () if one.enforced)
         is_exact = self.settings.search.is_exact
-        if not (is_exact or {one.relation for one in sure}.issuperset(self._relations())):
-            yield from self.stages(final=False)
+        covered = is_exact or {one.relation for one in sure}.issuperset(self._relations())
+        with_all = [] if covered else self._stages(final=False)
         enforced = self.fitted if found is None else replace(self.fitted, relations=sure)
-        yield from replace(self, fitted=enforced).stages(final=True)
+        return [*with_all, *replace(self, fitted=enforced)._stages(final=True)]
 
-    def stages(self, *, final: bool) -> Iterator[Stage]:
+    def _stages(self, *, final: bool) -> list[Stage]:
         """The stages in order, each for those who have no answer yet."""
         if self.search.is_paper:
-            yield from self._draws(final)
-        elif isinstance(self.settings.search, ExactSearch):
-            yield from self._proofs(self.settings.search, final)
-        else:
-            yield self._pool(final)
+            return self._paper_stages(final)
+        if isinstance(self.settings.search, ExactSearch):
+            return self._exact_stages(self.settings.search, final)
+        return [self._pool_stage(final)]
 
-    def _proofs(self, search: ExactSearch, final: bool) -> Iterator[Stage]:
+    def _exact_stages(self, search: ExactSearch, final: bool) -> list[Stage]:
         """The exact search, and "near" for people beyond its budget."""
         from .exact import ExactStage
 
-        pool = self._pool(final)
+        pool = self._pool_stage(final)
         # With a time limit, the other search comes first, for people whom no proof reaches.
-        first = replace(pool, final=False) if math.isfinite(self.task.deadline) else None
+        first = replace(pool, final=False) if math.isfinite(self.task.request.deadline) else None
         settings = [
             self._exact_settings(search, copies, pool.ranking) for copies in self._in_turn(search)
         ]
-        yield ExactStage(self.task, settings[0], first, then=settings[1:])
-        yield pool
+        return [ExactStage(self.task, settings[0], first, then=settings[1:]), pool]
 
     @staticmethod
     def _in_turn(search: Search | ExactSearch) -> tuple[Copies | None, ...]:
         """Copies that come last are allowed only where there is nothing else."""
         return ("never", "allow") if search.copies == "last" else (search.copies,)
 
-    def _draws(self, final: bool) -> Iterator[DrawStage]:
+    def _paper_stages(self, final: bool) -> list[Stage]:
         """The paper's search, with copies of training rows only where there is nothing else."""
         n_samples, most = self.search.n_draws(self.settings.n_samples)
-        plan = DrawPlan(self.fitted.seed)
+        plan, stages = DrawPlan(self.fitted.seed), list[Stage]()
         for copies in self._in_turn(self.search):
             ranking = self._ranking(replace(self.search, copies=copies))
             is_last = final and not (self.search.copies == "last" and copies == "never")
-            stage = DrawStage(self.task, ranking, n_samples, plan, is_last)
-            yield stage
-            yield from stage.with_more_draws(most)
+            stage = PaperStage(self.task, ranking, n_samples, plan, is_last)
+            stages += [stage, *stage.with_more_draws(most)]
+        return stages
 
-    def _pool(self, final: bool) -> PoolStage:
+    def _pool_stage(self, final: bool) -> PoolStage:
         """The search beyond the paper."""
         from ..plausibility.surrogate import Surrogate
         from .costs import COSTS
@@ -255,7 +197,7 @@ class _StagePlan:
         ranking, model = self._ranking(search), fitted.plausibility
         n_samples, most = search.n_draws(self.settings.n_samples)
         rules = PoolRules(
-            filters=tuple(self._row_filters(search)),
+            filters=ranking.filters,
             plausible=ranking.plausible,
             distance=ranking.distance,
             max_sparsity=search.max_sparsity,
@@ -288,7 +230,7 @@ class _StagePlan:
         ranking = Ranking(
             n_counterfactuals=n_counterfactuals,
             rank_by=tuple(search.rank_by) if search.is_paper else RANK_BY,
-            distance=weighted(self.fitted.distance, self.task.constraints),
+            distance=weighted(self.fitted.distance, self.task.request.constraints),
             tolerance=search.tolerance,
             max_sparsity=search.max_sparsity,
             max_distance=search.max_distance,
@@ -306,7 +248,7 @@ class _StagePlan:
     ) -> ExactSettings:
         from .exact import ExactSettings
 
-        constraints = self.task.constraints
+        constraints = self.task.request.constraints
         weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
         # A bound on the changes of all features also bounds the proof.
         of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
@@ -324,12 +266,12 @@ class _StagePlan:
         )
 
     def _row_filters(self, search: Search | ExactSearch) -> list[RowFilter]:
-        task, relations = self.task, self._relations()
-        return row_filters(self.fitted, search, task.constraints, relations, task.column_cache)
+        constraints, cache = self.task.request.constraints, self.task.column_cache
+        return row_filters(self.fitted, search, constraints, self._relations(), cache)
 
     def _relations(self) -> list[Relation]:
         """The relations that answers keep."""
-        given = self.settings.search, self.settings.ignore_relations, self.task.constraints
+        given = self.settings.search, self.settings.ignore_relations, self.task.request.constraints
         return kept_relations(self.fitted, *given)
 
 

@@ -121,13 +121,12 @@ class Pool:
 
     def _add_own(self) -> None:
         """Add the people's own rows; their scores are known."""
-        own, person = self.task.factual_scores, np.arange(self.positions.size)
+        own, person = self.task.request.scored, np.arange(self.positions.size)
         unchanged = np.full((self.n_mutable, person.size), OWN, dtype=np.int32)
         row_ids = self.add(person, unchanged)
         self.excluded_by[row_ids] = MAY_RETURN
-        if own is not None:
-            refused = np.zeros(person.size, dtype=bool)
-            self._learn(row_ids, ScoredRows(own.score[self.positions], refused))
+        refused = np.zeros(person.size, dtype=bool)
+        self._learn(row_ids, ScoredRows(own.score[self.positions], refused))
         self.scored[row_ids] = True
 
     def __len__(self) -> int:

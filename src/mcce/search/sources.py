@@ -111,7 +111,7 @@ class Sources:
         start, end = (0, most) if n_widened == 0 else (most, self._n_most)
         if end > start:
             order = np.argsort(self._block.group[people], kind="stable")
-            room = int(self.task.memory * 1e6 / (BYTES_PER_CANDIDATE * (end - start))) + 1
+            room = int(self.task.settings.memory * 1e6 / (BYTES_PER_CANDIDATE * (end - start))) + 1
             for first in range(0, people.size, room):
                 theirs = people[order[first : first + room]]
                 block = FactualBlock(self._block.positions[theirs], self._block.group[theirs])
@@ -183,7 +183,8 @@ class Sources:
     def _draw(self, block: FactualBlock, start: int, end: int) -> Candidates:
         """Draws of the model; what follows from changes follows when rows are added."""
         draws, task = np.arange(start, end, dtype=np.int64), self.task
-        return generate(task.generator, task.factual_limits, block, draws, self._plan)
+        generator = task.request.fitted.generator
+        return generate(generator, task.factual_limits, block, draws, self._plan)
 
     def _add_draws(
         self,
@@ -452,9 +453,9 @@ def _subsets(n: int) -> BoolArray:
 def feature_sets(task: SearchTask) -> BoolArray:
     """The sets of mutable features that change together, shape (n_sets, n_mutable)."""
     set_of = np.arange(task.factuals.schema.mutable.size)
-    for constraint in task.constraints.of_rows:
+    for constraint in task.request.constraints.of_rows:
         if isinstance(constraint, Together):
-            linked = np.isin(set_of, set_of[task.constraints.mutable_places(constraint)])
+            linked = np.isin(set_of, set_of[task.request.constraints.mutable_places(constraint)])
             set_of[linked] = set_of[linked].min()
     sets = np.unique(set_of)[:, None] == set_of
     sets[:, task.recomputed] = False

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -27,12 +27,15 @@ from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..counterfactuals.people import Reason
 from ..errors import ConstraintError
-from ..kernels import Cancellation, IntArray, cancellable
+from ..fitted import Fitted
+from ..generate import FactualBlock, blocks
+from ..kernels import Cancellation, ExpiredError, IntArray, cancellable
 from ..postprocess.validation import ScoreStore
 from ..predictors.decision import Decision, ScoredRows
-from ..protocols import Callback, Generator, Progress
+from ..protocols import Callback, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
+from .config import ExactSearch, Search, find_search
 from .reasons import STOPPED, UNSTABLE
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 MAX_WITHDRAWN = 8
 # Between two reports of a block that runs in another thread.
 SECONDS_BETWEEN = 0.1
+# With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
+SMALLER_BLOCKS = 6
 
 
 class Stage(Protocol):
@@ -56,6 +61,46 @@ class Stage(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class ExplainSettings:
+    """The parameters of an explainer that may change between ``fit`` and ``explain``."""
+
+    search: Search | ExactSearch
+    n_samples: int | None = None
+    n_counterfactuals: int = 1
+    diversity: float | None = None
+    ignore_relations: bool | Sequence[str] = False
+    memory: float = 256.0
+    n_jobs: int | None = None
+    max_seconds: float | None = None
+    verbose: bool = False
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> ExplainSettings:
+        """The settings among the parameters of an explainer."""
+        named = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
+        return cls(**named | {"search": find_search(parameters["search"], parameters["generator"])})
+
+
+@dataclass(frozen=True, eq=False)
+class SearchRequest:
+    """One search: what ``fit`` learned, whom to explain, and the deadline."""
+
+    fitted: Fitted
+    settings: ExplainSettings
+    constraints: Constraints
+    factuals: EncodedRows
+    # Of the factuals to explain, among all.
+    positions: IntArray
+    # Of the factuals themselves.
+    scored: ScoredRows
+    callback: Callback
+    # By time.monotonic().
+    deadline: float = math.inf
+    # "answers" gives no reasons and draws all at once; "brief" does not widen the search either.
+    effort: Literal["full", "answers", "brief"] = "full"
+
+
 @dataclass(frozen=True, eq=False)
 class SearchTask:
     """What all stages of one call of ``explain`` share.
@@ -64,26 +109,22 @@ class SearchTask:
     people, so they add to different entries; what two of them compute at once is the same.
     """
 
-    generator: Generator
+    request: SearchRequest
     decision: Decision
-    constraints: Constraints
     factual_limits: FactualLimits
-    memory: float
-    n_jobs: int | None
-    callback: Callback
     scores: ScoreStore
-    deadline: float = math.inf
-    answers_only: bool = False
-    brief: bool = False
     consequences: Consequences | None = None
     column_cache: ColumnCache = field(default_factory=dict)
-    # The predictor's scores of the factuals themselves.
-    factual_scores: ScoredRows | None = None
+
+    @property
+    def settings(self) -> ExplainSettings:
+        """The settings of the call."""
+        return self.request.settings
 
     @property
     def factuals(self) -> EncodedRows:
         """All factuals of the call."""
-        return self.factual_limits.rows
+        return self.request.factuals
 
     @property
     def recomputed(self) -> list[int]:
@@ -92,7 +133,7 @@ class SearchTask:
 
     def within_deadline(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
-        return cancellable(self.deadline - time.monotonic())
+        return cancellable(self.request.deadline - time.monotonic())
 
 
 class Monitor:
@@ -209,14 +250,45 @@ def _sum_seconds(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {step: sum(part.get(step, 0.0) for part in parts) for step in steps}
 
 
+def blocks_of(
+    task: SearchTask, positions: IntArray, n_rows: int, n_least: int = 1
+) -> Iterator[FactualBlock]:
+    """People in blocks, given how many rows each of them needs in memory.
+
+    With a time limit the first blocks are small, so that some people get answers in time.
+    """
+    n_smaller = SMALLER_BLOCKS if math.isfinite(task.request.deadline) else 0
+    memory = task.settings.memory
+    return blocks(task.factual_limits, positions, n_rows, memory, n_smaller, n_least)
+
+
+def run_blocks(
+    task: SearchTask,
+    positions: IntArray,
+    in_blocks: Iterable[FactualBlock],
+    run: Callable[[Iterator[tuple[FactualBlock, BlockMonitor]]], Iterable[SearchOutcome]],
+) -> SearchOutcome:
+    """All outcomes that ``run`` yields, for blocks of people until the search is stopped."""
+    monitor = Monitor(task.request.callback, positions.size)
+    watched = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
+    parts = list[SearchOutcome]()
+    try:
+        for part in run(watched):
+            parts.append(part)
+    except ExpiredError:
+        monitor.stopped = True
+    outcome = SearchOutcome.merge(task.factuals, parts)
+    return outcome.complete(positions, stopped=monitor.stopped)
+
+
 def run_search(
-    task: SearchTask, stages: Callable[[SearchTask], Iterable[Stage]], positions: IntArray
+    task: SearchTask, stages: Callable[[SearchTask], Sequence[Stage]], positions: IntArray
 ) -> SearchOutcome:
     """Counterfactuals for factuals; each stage searches for those still without an answer."""
     outcome = _run_stages(task, stages(task), positions)
     if not outcome.misjudged:
         return outcome
-    # Starts without scores, because those so far include the rule's verdict.
+    # Starts with an empty store: earlier decisions came from the label rule.
     certain = replace(
         task, decision=replace(task.decision, rule=None), scores=task.scores.cleared()
     )
@@ -226,10 +298,10 @@ def run_search(
     )
 
 
-def _run_stages(task: SearchTask, stages: Iterable[Stage], positions: IntArray) -> SearchOutcome:
+def _run_stages(task: SearchTask, stages: Sequence[Stage], positions: IntArray) -> SearchOutcome:
     """Run one stage after the other."""
     parts: list[SearchOutcome] = []
-    for stage in list(stages):
+    for stage in stages:
         if parts:
             parts[-1] = parts[-1].without_reasons(positions)
         outcome = _run_confirmed(task, stage, positions)
@@ -247,14 +319,14 @@ def _run_confirmed(task: SearchTask, stage: Stage, positions: IntArray) -> Searc
     An answer that fails is dropped, and its person is searched for again without it.
     """
     parts = list[SearchOutcome]()
-    for n_before in range(MAX_WITHDRAWN):
+    for attempt in range(MAX_WITHDRAWN):
         outcome, rejected = _confirm(task, stage.run(positions))
         if not rejected.owner.size:
             return SearchOutcome.merge(task.factuals, [*parts, outcome])
         positions = np.unique(rejected.owner)
         parts.append(outcome.without_answers(positions))
         task.scores.withdraw(rejected.key)
-        if outcome.stopped or n_before + 1 == MAX_WITHDRAWN:
+        if outcome.stopped or attempt + 1 == MAX_WITHDRAWN:
             why = STOPPED if outcome.stopped else UNSTABLE
             parts[-1] = replace(
                 parts[-1],
@@ -271,7 +343,7 @@ def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, M
     """
     started = time.perf_counter()
     answers = outcome.answers
-    broken = task.constraints.broken(task.factuals, answers.owner, answers.frame)
+    broken = task.request.constraints.broken(task.factuals, answers.owner, answers.frame)
     for name, breaks in broken.items():
         if breaks.any():
             raise ConstraintError(

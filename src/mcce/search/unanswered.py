@@ -6,7 +6,7 @@ these, apart from the predictor, is named.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,68 +14,64 @@ from ..candidates import MeasuredRows
 from ..counterfactuals.people import Reason, ReasonKind
 from ..kernels import IntArray
 from ..predictors.decision import Decision, Interval
-from .pool import Pool
+from .pool import DECIMALS, LIKELY, Pool, best_of_each
 from .reasons import Exclusion, kind_of
+
+
+class Tried(NamedTuple):
+    """What was tried for a person, what excluded promising rows, and if there are tries left."""
+
+    n_rows: int
+    n_scored: int
+    closest: float | None
+    excluded: set[Exclusion]
+    goes_on: bool
 
 
 def explain_pool(
     pool: Pool, person: IntArray, n_tried: IntArray
 ) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people have no answer in a pool, and which of their rows came nearest."""
-    reasons, nearest = {}, list[int]()
     exclusions, decision = pool.rules.exclusions, pool.task.decision
-    of_them = np.flatnonzero(np.isin(pool.person, person) & (pool.sparsity > 0))
-    for whom in person.tolist():
-        rows = of_them[pool.person[of_them] == whom]
-        scored = rows[pool.scored[rows]]
-        miss = None
-        if scored.size:
-            shortfall = decision.shortfall(pool.score[scored]).round(10)
-            miss = int(scored[np.lexsort((scored, shortfall))[0]])
-            nearest.append(miss)
-        # What the surrogate predicts to be valid tells what stands in the way.
-        likely = rows[(pool.chance(rows) >= 0.5) & ~pool.scored[rows]]
-        pool.may_return(likely)
-        by = [number for number in pool.excluded_by[likely].tolist() if number > 0]
-        excluded = {exclusions[number - 1] for number in by}
-        score = None if miss is None else float(pool.score[miss])
-        reasons[int(pool.positions[whom])] = _pool_reason(
-            decision,
-            rows.size,
-            int(n_tried[whom]),
-            score,
-            excluded,
-            bool(pool.may_score(person[person == whom]).all()),
-        )
-    misses = np.array(nearest, dtype=np.int64)
+    rows = np.flatnonzero(np.isin(pool.person, person) & (pool.sparsity > 0))
+    n_rows = np.bincount(pool.person[rows], minlength=pool.positions.size)
+    scored = rows[pool.scored[rows]]
+    shortfall = decision.shortfall(pool.score[scored]).round(DECIMALS)
+    misses = scored[best_of_each(pool.person[scored], shortfall, scored)]
+    closest = dict(zip(pool.person[misses].tolist(), pool.score[misses].tolist(), strict=True))
+    # What the surrogate predicts to be valid tells what stands in the way.
+    likely = rows[(pool.chance(rows) >= LIKELY) & ~pool.scored[rows]]
+    likely = likely[~pool.may_return(likely)]
+    excluded: dict[int, set[Exclusion]] = {whom: set() for whom in person.tolist()}
+    for whom, number in zip(pool.person[likely], pool.excluded_by[likely], strict=True):
+        excluded[int(whom)].add(exclusions[number - 1])
+    reasons = {}
+    for whom, goes_on in zip(person.tolist(), pool.may_score(person).tolist(), strict=True):
+        counts = int(n_rows[whom]), int(n_tried[whom])
+        tried = Tried(*counts, closest.get(whom), excluded[whom], goes_on)
+        reasons[int(pool.positions[whom])] = _pool_reason(decision, tried)
     return pool.measured(misses, np.zeros_like(misses)), reasons
 
 
-def _pool_reason(
-    decision: Decision,
-    n_rows: int,
-    n_scored: int,
-    score: float | None,
-    excluded: Collection[Exclusion],
-    goes_on: bool,
-) -> Reason:
+def _pool_reason(decision: Decision, tried: Tried) -> Reason:
     """Why none of the rows that were looked at is an answer."""
-    if not n_rows:
+    if not tried.n_rows:
         return Reason("ruled_out", "The constraints leave nothing that may change.")
-    text = f"We looked at {n_rows:,} combinations of changes. "
+    text = f"We looked at {tried.n_rows:,} combinations of changes. "
+    n_scored = tried.n_scored
     if n_scored:
         counted = "the most promising one" if n_scored == 1 else f"the {n_scored} most promising"
         text += f"The predictor scored {counted} and accepted none. "
-    if score is not None:
-        text += _closest(decision, score)
+    if tried.closest is not None:
+        text += _closest(decision, tried.closest)
     kind: ReasonKind = "refused" if n_scored else "unknown"
-    if excluded:
-        names = sorted({one.name for one in excluded})
-        kind = kind_of(excluded)
-        text += f"Others that it may accept are excluded by {', '.join(names)}. "
-    if not goes_on:
+    if tried.excluded:
+        names = sorted({one.name for one in tried.excluded})
+        kind = kind_of(tried.excluded)
+        text += f"Other promising rows are excluded by {', '.join(names)}. "
+    if not tried.goes_on:
         # With more evaluations, something else might have been found.
-        kind, text = "unknown", text + "No more rows may be scored, by max_evaluations. "
+        kind, text = "unknown", text + "The limit max_evaluations was reached. "
     return Reason(kind, text.strip())
 
 

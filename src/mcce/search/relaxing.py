@@ -1,8 +1,8 @@
-"""What to lift so that people without an answer get one, found by searching without it.
+"""What to relax so that people without an answer get one, found by searching without it.
 
-Beyond the paper. A bound, a constraint or the required plausibility is lifted, one at a time, and
+Beyond the paper. A bound, a constraint or the required plausibility is left out, one at a time, and
 the same search is run. ``MCCE.relax`` lists what helps whom; after ``explain``, a brief search
-names in the reason of each person the first thing that does.
+adds to the reason of each person the first thing that does.
 
 Always true: what helps a person depends on no other person.
 """
@@ -11,21 +11,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from ..candidates import MeasuredRows
-from ..counterfactuals.people import ReasonKind
+from ..counterfactuals.people import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search
-from .plan import SearchRequest, find_answers
-from .reasons import BOUND_KINDS, constraint_kind, with_remedy
-from .stage import SearchOutcome
+from .plan import find_answers
+from .reasons import BOUND_KINDS, constraint_kind
+from .stage import SearchOutcome, SearchRequest
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
 N_SAMPLES, MAX_LIFTED = 100, 8
@@ -42,19 +43,15 @@ KINDS: dict[str, ReasonKind] = {"min_plausibility": "implausible", **BOUND_KINDS
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """A bound or a constraint that may be in the way, and the search without it."""
+    """Something that may be in the way, and what people at some positions get without it."""
 
-    kind: Literal["bound", "constraint"]
+    kind: Literal["bound", "constraint", "immutable"]
     name: str
-    reason_kind: ReasonKind
-    request: SearchRequest
-
-    def answers(self, positions: IntArray) -> SearchOutcome:
-        """What people at these positions get without it."""
-        return find_answers(replace(self.request, positions=positions))
+    answers: Callable[[IntArray], SearchOutcome]
+    reason_kind: ReasonKind = "unknown"
 
 
-def lift_each(request: SearchRequest, max_constraints: int | None = None) -> Iterator[Relaxation]:
+def relaxations(request: SearchRequest, max_constraints: int | None = None) -> Iterator[Relaxation]:
     """A search without each of its bounds and constraints that may be in the way."""
     search, constraints = request.settings.search, request.constraints
     for name, free in BOUNDS.items():
@@ -62,18 +59,18 @@ def lift_each(request: SearchRequest, max_constraints: int | None = None) -> Ite
         if getattr(search, name, free) not in (free, "last"):
             changes: dict[str, Any] = {name: free}
             settings = replace(request.settings, search=replace(search, **changes))
-            # With another margin, other rows are valid.
-            scores = None if name == "margin" else request.scores
-            lifted = replace(request, settings=settings, scores=scores)
-            yield Relaxation("bound", name, KINDS.get(name, "unknown"), lifted)
+            answers = partial(_answers, replace(request, settings=settings))
+            yield Relaxation("bound", name, answers, KINDS.get(name, "unknown"))
     for constraint in constraints.limiting[:max_constraints]:
-        rest = constraints.without(constraint)
-        # What follows from changes may follow in another way.
-        lifted = replace(request, constraints=rest, scores=None)
-        yield Relaxation("constraint", constraint.name, constraint_kind(constraint), lifted)
+        answers = partial(_answers, replace(request, constraints=constraints.without(constraint)))
+        yield Relaxation("constraint", constraint.name, answers, constraint_kind(constraint))
 
 
-def name_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
+def _answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
+    return find_answers(replace(request, positions=positions))
+
+
+def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
     """The outcome with reasons that name what would help.
 
     Where only the required plausibility is in the way, the best such row is the nearest miss.
@@ -84,21 +81,24 @@ def name_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutco
     n_samples = min(N_SAMPLES, settings.n_samples or N_SAMPLES)
     short = replace(search, max_samples=n_samples)
     one = replace(settings, search=short, n_samples=n_samples, n_counterfactuals=1, diversity=None)
-    brief = replace(request, settings=one, brief=True)
+    brief = replace(request, settings=one, effort="brief")
+    started = time.perf_counter()
     reasons, misses, n_evaluated = dict(outcome.reasons), outcome.misses, outcome.n_evaluated
     positions = np.array(sorted(reasons), dtype=np.int64)
-    for relaxation in lift_each(brief, MAX_LIFTED):
+    for relaxation in relaxations(brief, MAX_LIFTED):
         if not positions.size or time.monotonic() >= request.deadline:
             break
         lifted = relaxation.answers(positions)
         n_evaluated += lifted.n_evaluated
         remedies = _named(request.fitted, relaxation, short, lifted.answers)
         for person, remedy in remedies.items():
-            reasons[person] = with_remedy(reasons[person], relaxation.reason_kind, remedy)
+            text = f"{reasons[person].text} There is an answer {remedy}."
+            reasons[person] = Reason(relaxation.reason_kind, text)
         if relaxation.reason_kind == "implausible":
             misses = _nearest(request.factuals, misses, lifted.answers)
         positions = positions[~np.isin(positions, sorted(remedies))]
-    return replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
+    found = replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
+    return found.with_seconds({"remedies": time.perf_counter() - started})
 
 
 def _named(
@@ -127,6 +127,6 @@ def _rounded_down(value: float) -> float:
 
 
 def _nearest(factuals: EncodedRows, misses: MeasuredRows, found: MeasuredRows) -> MeasuredRows:
-    """The nearest misses, with rows that are only not plausible enough in the first place."""
+    """The nearest misses, preferring rows that fail on plausibility alone."""
     others = misses.take(~np.isin(misses.owner, found.owner))
     return MeasuredRows.concat(factuals, [others, replace(found, rank=np.zeros_like(found.rank))])

@@ -1,0 +1,161 @@
+"""The paper's search: draw candidates, rank them, validate the best, which are the answers.
+
+Paper, sections "Generation" and "Post-processing". People without an answer get a reason and, where
+there is one, the nearest miss.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..candidates import MeasuredRows
+from ..counterfactuals.people import Reason
+from ..generate import DrawPlan, FactualBlock, generate
+from ..kernels import BoolArray, IntArray, Listing
+from ..postprocess.ranking import RankedCandidates, Ranking
+from ..postprocess.validation import LazyValidation, SelectedDraws
+from ..runtime.threads import map_ordered
+from .reasons import Exclusion, bound_exclusion, exclusion_of, kind_of
+from .stage import BlockMonitor, SearchOutcome, SearchTask, blocks_of, run_blocks
+
+
+@dataclass(frozen=True, eq=False)
+class PaperStage:
+    """Search among draws of the generator."""
+
+    task: SearchTask
+    ranking: Ranking
+    n_samples: int
+    draw_plan: DrawPlan
+    final: bool = True
+
+    def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
+        """The stage with more draws each time: all of them, since scores are remembered."""
+        stage = self
+        at_once = self.task.request.effort != "full"
+        while stage.n_samples < max_samples:
+            doubled = min(2 * stage.n_samples, max_samples)
+            stage = replace(stage, n_samples=max_samples if at_once else doubled)
+            yield stage
+
+    def run(self, positions: IntArray) -> SearchOutcome:
+        """Search for people, block by block."""
+        in_blocks = blocks_of(self.task, positions, self.n_samples)
+        return run_blocks(self.task, positions, in_blocks, self._run_blocks)
+
+    def _run_blocks(
+        self, watched: Iterator[tuple[FactualBlock, BlockMonitor]]
+    ) -> Iterator[SearchOutcome]:
+        for prepared in map_ordered(self._prepare, watched, self.task.settings.n_jobs):
+            if prepared.monitor.stopped:
+                return
+            yield self._settle(prepared)
+
+    def _prepare(self, watched: tuple[FactualBlock, BlockMonitor]) -> _Prepared:
+        """Draw and rank: what needs no predictor, in any thread."""
+        block, monitor = watched
+        task, started = self.task, time.perf_counter()
+        generator, draws = task.request.fitted.generator, np.arange(self.n_samples, dtype=np.int64)
+        with task.within_deadline():
+            candidates = generate(generator, task.factual_limits, block, draws, self.draw_plan)
+            if task.consequences is not None:
+                candidates = task.consequences.complete_candidates(candidates)
+            generated = time.perf_counter()
+            ranked = RankedCandidates(candidates, self.ranking)
+        done = time.perf_counter()
+        seconds = {"generate": generated - started, "rank": done - generated}
+        return _Prepared(block, monitor, ranked, seconds)
+
+    def _settle(self, prepared: _Prepared) -> SearchOutcome:
+        """Validate: what needs the predictor."""
+        task, started = self.task, time.perf_counter()
+        block, monitor, ranked, seconds = prepared
+        groups = np.unique(block.group)
+        validation = LazyValidation(ranked, task.decision, task.scores, groups, task.recomputed)
+        while not monitor.stopped and not validation.settled.all():
+            validation.next_batch()
+            monitor.report(int(validation.settled.sum()), validation.n_evaluated)
+        misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
+        if self.final and task.request.effort == "full":
+            misses, reasons = _explain_misses(validation)
+        answers = validation.to_measured(validation.selection())
+        monitor.finish(block.positions.size, validation.n_evaluated)
+        return SearchOutcome(
+            answers=answers,
+            misses=misses,
+            reasons=reasons,
+            n_evaluated=validation.n_evaluated,
+            seconds=seconds | {"validity": time.perf_counter() - started},
+        )
+
+
+class _Prepared(NamedTuple):
+    """A block of people with their ranked draws."""
+
+    block: FactualBlock
+    monitor: BlockMonitor
+    ranked: RankedCandidates
+    seconds: dict[str, float]
+
+
+def _explain_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, Reason]]:
+    """Why people without a valid candidate have none, and which came nearest."""
+    ranked = validation.ranked
+    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
+    listing, listed, valid, score = validation.list_all(person)
+    shortfall = validation.decision.shortfall(score)
+    nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
+    values = score[nearest], listing.sparsity[nearest], listing.gower[nearest]
+    selected = SelectedDraws(person, listing.draw[nearest], np.zeros_like(person), *values)
+    reasons = _reasons(ranked, person, listing, valid)
+    positions = ranked.candidates.positions[person].tolist()
+    return validation.to_measured(selected), dict(zip(positions, reasons, strict=True))
+
+
+def _reasons(
+    ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
+) -> Iterator[Reason]:
+    """Why no draw of these people is an answer."""
+    excluded = _exclusions(ranked, person, listing, valid)
+    allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
+    for out in excluded.values():
+        allowed &= ~out
+    for row, n_valid in enumerate(valid.sum(axis=1).tolist()):
+        n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
+        draws = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
+        counts = {one: int((out[row] & valid[row]).sum()) for one, out in excluded.items()}
+        yield _reason(draws, n_valid, {one: n for one, n in counts.items() if n})
+
+
+def _exclusions(
+    ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
+) -> dict[Exclusion, BoolArray]:
+    """Which draws each filter and bound excludes."""
+    ranking, draw = ranked.ranking, listing.draw.astype(np.int64)
+    excluded = {
+        exclusion_of(keep): ~np.take_along_axis(ranked.passed[keep.name][person], draw, axis=1)
+        for keep in ranking.filters
+    }
+    if ranking.plausible is not None:
+        plausible = ranked.plausible(person, listing.draw, valid)
+        excluded[exclusion_of(ranking.plausible)] = valid & ~plausible
+    costs = {"max_sparsity": listing.sparsity, "max_distance": listing.distance}
+    for name, cost in costs.items():
+        bound = getattr(ranking, name)
+        if bound is not None:
+            excluded[bound_exclusion(name, bound)] = cost > bound
+    return excluded
+
+
+def _reason(draws: str, n_valid: int, excluded: Mapping[Exclusion, int]) -> Reason:
+    """Why nothing that was drawn is an answer; what excludes how many valid draws."""
+    if not n_valid:
+        return Reason("refused", f"No valid candidate among {draws}.")
+    named = ", ".join(f"{one.name} ({count})" for one, count in excluded.items())
+    text = f"All {n_valid} valid candidates among {draws} are excluded by {named}."
+    return Reason(kind_of(excluded), text)
