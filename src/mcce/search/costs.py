@@ -43,7 +43,7 @@ class Cost:
 
 def sparse(rows: RowMeasures) -> FloatArray:
     """The fewest changes; then rows close to real accepted ones and to the person."""
-    return rows.n_changes + 0.35 * _share(rows.knn_distance, rows.typical) + 0.05 * _near(rows)
+    return rows.n_changes + 0.9 * _share(rows.knn_distance, rows.typical) + 0.06 * _near(rows)
 
 
 def near(rows: RowMeasures) -> FloatArray:
