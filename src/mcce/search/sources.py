@@ -56,8 +56,10 @@ MAX_FEATURES = 32
 ALL_VALUES, N_QUANTILES, MAX_LEVELS, N_SPACED = 32, 15, 64, 60
 # Single changes kept for a person, also of more values, and those that are combined.
 N_SINGLES, N_MORE_SINGLES, N_COMBINED, PER_FEATURE, N_PAIRS = 40, 200, 24, 3, 40
-# Changes that are left out of a draw, one by one, at most.
-MAX_LEFT_OUT = 40
+# Changes that are left out of a draw, one by one, at most; of more changes than the latter, all but
+# such shares are tried first.
+MAX_LEFT_OUT, MANY = 40, 32
+SHARES = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75])
 # Values tried between the own one and one that is predicted valid.
 N_BETWEEN = 6
 # All rows that the values of a person can make are tried if there are no more than these.
@@ -87,11 +89,11 @@ class Sources:
         self.pool = Pool(task, rules, block.positions, candidates.tables)
         self._candidates = candidates
         schema = task.factuals.schema
-        self._sets = feature_sets(task)
+        self._sets = FeatureSets(task)
         pairs = zip(candidates.tables, task.factuals.tables, strict=True)
         # Values of a generator's own are only drawn.
         trained = np.array([table is known for table, known in pairs])
-        self._alone = trained & self._sets.any(axis=0)
+        self._alone = trained & self._sets.free
         if schema.mutable.size > MAX_FEATURES and rules.surrogate.trees:
             self._alone &= np.isin(schema.mutable, rules.surrogate.inputs(MAX_FEATURES))
         self._frequent = [
@@ -125,19 +127,20 @@ class Sources:
         """
         pool = self.pool
         actions = pool.actions(row_ids)
-        changed = (actions != OWN).T @ self._sets.T
+        changed = self._sets.changed(actions)
         n_changed = changed.sum(axis=1)
-        rows, undone = [row_ids[:0]], [np.empty((0, len(self._sets)), dtype=bool)]
+        rows, undone = [row_ids[:0]], [np.empty((0, self._sets.n), dtype=bool)]
         for n in np.unique(n_changed[n_changed > 1]).tolist():
             here = np.flatnonzero(n_changed == n)
             taken = _subsets(n)
-            found = np.zeros((here.size, len(taken), len(self._sets)), dtype=bool)
+            found = np.zeros((here.size, len(taken), self._sets.n), dtype=bool)
             which, feature_set = np.nonzero(changed[here])
             found[which, :, feature_set] = np.tile(taken.T, (here.size, 1))
             rows.append(np.repeat(here, len(taken)))
-            undone.append(found.reshape(-1, len(self._sets)))
+            undone.append(found.reshape(-1, self._sets.n))
         row = np.concatenate(rows)
-        codes = np.where((np.concatenate(undone) @ self._sets).T, OWN, actions[:, row])
+        features = self._sets.features(np.concatenate(undone))
+        codes = np.where(features.T, OWN, actions[:, row])
         child = pool.add(pool.person[row_ids[row]], codes)
         # What follows may be all that is left.
         other = (child != row_ids[row]) & (pool.sparsity[child] > 0)
@@ -151,8 +154,8 @@ class Sources:
     def add_combinations(self, people: IntArray) -> None:
         """Add pairs and triples of promising single changes."""
         pool = self.pool
-        single = np.flatnonzero((pool.sparsity >= 1) & (self._n_sets(np.arange(len(pool))) == 1))
-        single = single[np.isin(pool.person[single], people)]
+        some = np.flatnonzero(np.isin(pool.person, people) & (pool.sparsity >= 1))
+        single = some[self._sets.changed(pool.actions(some)).sum(axis=1) == 1]
         feature = (pool.actions(single) != OWN).argmax(axis=0)
         key = pool.person[single] * pool.n_mutable + feature
         single = single[best_of_each(key, -pool.margin[single], single, n=PER_FEATURE)]
@@ -253,9 +256,11 @@ class Sources:
         """Add rows, and those of their changes that bring most."""
         pool, sets = self.pool, self._sets
         pool.add(person, codes)
-        changed = (codes != OWN).T @ sets.T
+        changed = sets.changed(codes)
         row, which = np.nonzero(changed)
-        gain = pool.errors_inside(person[row], self._some(codes, row, sets[which]))
+        alone = np.zeros((row.size, sets.n), dtype=bool)
+        alone[np.arange(row.size), which] = True
+        gain = pool.errors_inside(person[row], self._some(codes, row, alone))
         order = np.lexsort((which, -gain, row))
         row, which = row[order], which[order]
         place = times_seen_before(row)
@@ -265,12 +270,12 @@ class Sources:
         kept = (place < ALL_STARTS) | (place % ONE_IN == 0)
         row, length = row[kept], place[kept]
         masks = rank[row] <= length[:, None]
-        inside = pool.errors_inside(person[row], self._some(codes, row, masks @ sets))
+        inside = pool.errors_inside(person[row], self._some(codes, row, masks))
         likely = inside >= 0
         shortest = np.full(person.size, changed.shape[1])
         np.minimum.at(shortest, row[likely], length[likely])
         near = (inside >= SHORT) & (length <= shortest[row] + BEYOND_SHORTEST)
-        pool.add(person[row[near]], self._some(codes, row[near], masks[near] @ sets))
+        pool.add(person[row[near]], self._some(codes, row[near], masks[near]))
         ends = likely & (length == shortest[row])
         self._leave_out(person, codes, row[ends], masks[ends])
 
@@ -282,7 +287,7 @@ class Sources:
             check_cancellation()
             at, which, fewer, inside = self._with_one_less(person, codes, row, masks)
             near = np.flatnonzero(inside >= SHORT_OF_LESS)
-            part = self._some(codes, row[at[near]], fewer[near] @ self._sets)
+            part = self._some(codes, row[at[near]], fewer[near])
             self.pool.add(person[row[at[near]]], part)
             likely = near[inside[near] >= 0]
             best = likely[best_of_each(at[likely], -inside[likely], which[likely])]
@@ -291,7 +296,8 @@ class Sources:
     def _reduce(self, row_ids: IntArray) -> None:
         """Add rows without changes that seem needless, as long as nothing excludes them."""
         pool, codes, person = self.pool, self.pool.actions(row_ids), self.pool.person[row_ids]
-        row, masks = np.arange(row_ids.size), ((codes != OWN).T @ self._sets.T).astype(bool)
+        row, masks = np.arange(row_ids.size), self._sets.changed(codes)
+        masks = self._keep_shares(person, codes, masks)
         for _ in range(MAX_LEFT_OUT):
             if not row.size:
                 return
@@ -299,10 +305,31 @@ class Sources:
             at, which, fewer, inside = self._with_one_less(person, codes, row, masks)
             likely = np.flatnonzero(inside >= 0)
             likely = likely[best_of_each(at[likely], -inside[likely], which[likely], n=2)]
-            part = self._some(codes, row[at[likely]], fewer[likely] @ self._sets)
+            part = self._some(codes, row[at[likely]], fewer[likely])
             fits = likely[pool.may_return(pool.add(person[row[at[likely]]], part))]
             best = fits[best_of_each(at[fits], -inside[fits], which[fits])]
             row, masks = row[at[best]], fewer[best]
+
+    def _keep_shares(self, person: IntArray, codes: Codes, masks: BoolArray) -> BoolArray:
+        """Of rows with many changes, the smallest share of them that is likely and fits."""
+        pool, n_changes = self.pool, masks.sum(axis=1)
+        row = np.flatnonzero(n_changes > MANY)
+        if not row.size:
+            return masks
+        at, which, _, inside = self._with_one_less(person, codes, row, masks[row])
+        # The most needed change of each row first.
+        order = np.lexsort((which, inside, at))
+        rank = np.full(masks.shape, masks.shape[1])
+        rank[row[at[order]], which[order]] = times_seen_before(at[order])
+        many, share = np.repeat(row, SHARES.size), np.tile(SHARES, row.size)
+        fewer = rank[many] < np.ceil(share * n_changes[many])[:, None]
+        part = self._some(codes, many, fewer)
+        likely = np.flatnonzero(pool.errors_inside(person[many], part) >= 0)
+        fits = likely[pool.may_return(pool.add(person[many[likely]], part[:, likely]))]
+        fits = fits[best_of_each(many[fits], share[fits])]
+        kept = masks.copy()
+        kept[many[fits]] = fewer[fits]
+        return kept
 
     def _with_one_less(
         self, person: IntArray, codes: Codes, row: IntArray, masks: BoolArray
@@ -311,7 +338,7 @@ class Sources:
         at, which = np.nonzero(masks & (masks.sum(axis=1) > 1)[:, None])
         fewer = masks[at]
         fewer[np.arange(at.size), which] = False
-        part = self._some(codes, row[at], fewer @ self._sets)
+        part = self._some(codes, row[at], fewer)
         return at, which, fewer, self.pool.errors_inside(person[row[at]], part)
 
     def add_singles(self, people: IntArray, *, thorough: bool = False) -> None:
@@ -364,7 +391,7 @@ class Sources:
     def _add_all(self, people: IntArray, values: dict[int, tuple[Codes, BoolArray]]) -> None:
         """Add all rows of people whose values can make only a few."""
         pool, features = self.pool, self.task.factuals.schema.features
-        free = set(np.flatnonzero(self._sets.any(axis=0)).tolist())
+        free = set(np.flatnonzero(self._sets.free).tolist())
         if set(values) != free or self.task.scores.is_bounded:
             return
         mutable = self.task.factuals.schema.mutable
@@ -432,14 +459,43 @@ class Sources:
         kept = best_of_each(person, inside < SHORT, np.abs(inside - ENOUGH), order, n=most)
         return np.unique(self.pool.add(person[kept], codes[:, kept]))
 
-    def _n_sets(self, row_ids: IntArray) -> IntArray:
-        """How many sets of features rows change."""
-        n: IntArray = ((self.pool.actions(row_ids) != OWN).T @ self._sets.T).sum(axis=1)
-        return n
+    def _some(self, codes: Codes, row: IntArray, masks: BoolArray) -> Codes:
+        """Some of the changes of rows, by sets of features."""
+        return np.where(self._sets.features(masks).T, codes[:, row], OWN)
 
-    def _some(self, codes: Codes, row: IntArray, features: BoolArray) -> Codes:
-        """Some of the changes of rows."""
-        return np.where(features.T, codes[:, row], OWN)
+
+class FeatureSets:
+    """The sets of mutable features that change together; what only follows is in none."""
+
+    def __init__(self, task: SearchTask) -> None:
+        set_of = np.arange(task.factuals.schema.mutable.size)
+        for constraint in task.request.constraints.of_rows:
+            if isinstance(constraint, Together):
+                places = task.request.constraints.mutable_places(constraint)
+                linked = np.isin(set_of, set_of[places])
+                set_of[linked] = set_of[linked].min()
+        self.free: BoolArray = np.ones(set_of.size, dtype=bool)
+        self.free[task.recomputed] = False
+        order = np.argsort(set_of, kind="stable")
+        # Features by set, where each set starts among them, and how many it has.
+        self._features = order[self.free[order]]
+        _, self._starts, self._sizes = np.unique(
+            set_of[self._features], return_index=True, return_counts=True
+        )
+        self.n = self._starts.size
+
+    def changed(self, codes: Codes) -> BoolArray:
+        """Which sets rows change, shape (n_rows, n_sets)."""
+        if not self.n:
+            return np.zeros((codes.shape[1], 0), dtype=bool)
+        changed = codes[self._features] != OWN
+        return np.logical_or.reduceat(changed, self._starts, axis=0).T
+
+    def features(self, masks: BoolArray) -> BoolArray:
+        """Which features are in chosen sets, shape (n_rows, n_mutable)."""
+        found = np.zeros((len(masks), self.free.size), dtype=bool)
+        found[:, self._features] = np.repeat(masks, self._sizes, axis=1)
+        return found
 
 
 @lru_cache
@@ -448,18 +504,6 @@ def _subsets(n: int) -> BoolArray:
     most = n - 1 if n <= ALL_SUBSETS_OF else MAX_UNDONE if n <= PAIRS_OF else 1
     some = [them for size in range(1, most + 1) for them in combinations(range(n), size)]
     return np.array([[at in them for at in range(n)] for them in some])
-
-
-def feature_sets(task: SearchTask) -> BoolArray:
-    """The sets of mutable features that change together, shape (n_sets, n_mutable)."""
-    set_of = np.arange(task.factuals.schema.mutable.size)
-    for constraint in task.request.constraints.of_rows:
-        if isinstance(constraint, Together):
-            linked = np.isin(set_of, set_of[task.request.constraints.mutable_places(constraint)])
-            set_of[linked] = set_of[linked].min()
-    sets = np.unique(set_of)[:, None] == set_of
-    sets[:, task.recomputed] = False
-    return sets[sets.any(axis=1)]
 
 
 def frequent_codes(counts: IntArray | Codes, is_number: bool) -> Codes:
