@@ -23,7 +23,7 @@ import numpy as np
 
 from ..candidates import MeasuredRows
 from ..counterfactuals.people import Reason
-from ..distances import is_mean
+from ..distances import is_mean, is_plain_gower
 from ..generate import DrawPlan, FactualBlock
 from ..kernels import (
     BoolArray,
@@ -60,7 +60,8 @@ MAX_BETTER = 16
 MAX_TRIES, MIN_TRIES, HOPELESS = (12, 36, 150), 12, 1e-3
 # By how much each refused row of a person raises the price of the next.
 WARY = 0.5
-# An optimistic stand-in for a knn distance that is not known yet, as a share of the median.
+# An optimistic stand-in for a knn distance that is not known yet, as a share of the median, unless
+# the person's own row is farther away than that.
 UNMEASURED = 0.25
 # An answer with changes undone is not scored if it is less likely to be valid than this.
 IMPOSSIBLE = 2e-3
@@ -161,6 +162,12 @@ class Loop:
             (4, n_people), dtype=np.int64
         )
         self._done: BoolArray = np.zeros(n_people, dtype=bool)
+        # The knn distance of people's own rows: no other row is closer by more than its distance.
+        self._own_knn: FloatArray = np.zeros(n_people)
+        if stage.cost.uses_knn and is_plain_gower(stage.rules.distance):
+            own = np.arange(n_people)
+            self.pool.measure_knn(own)
+            self._own_knn = self.pool.knn_distance[own]
 
     def run(self) -> None:
         """Find everybody's first answer."""
@@ -193,12 +200,10 @@ class Loop:
         """What rows cost, as far as is known."""
         pool, person = self.pool, self.pool.person[row_ids]
         knn_distance, n_changes = pool.knn_distance[row_ids], pool.n_changes[row_ids]
-        measures = RowMeasures(
-            n_changes,
-            pool.distance[row_ids] * self._scale,
-            np.where(np.isnan(knn_distance), UNMEASURED * self._typical, knn_distance),
-            self._typical,
-        )
+        distance = pool.distance[row_ids] * self._scale
+        at_least = np.maximum(self._own_knn[person] - distance, UNMEASURED * self._typical)
+        knn_distance = np.where(np.isnan(knn_distance), at_least, knn_distance)
+        measures = RowMeasures(n_changes, distance, knn_distance, self._typical)
         excess = np.maximum(n_changes - self.fewest[person] - self.stage.extra_changes, 0)
         cost = self.stage.cost.of_rows(measures) + PER_EXCESS * excess
         return cost + COPY * pool.copy[row_ids]
