@@ -296,8 +296,10 @@ class Sources:
     def _reduce(self, row_ids: IntArray) -> None:
         """Add rows without changes that seem needless, as long as nothing excludes them."""
         pool, codes, person = self.pool, self.pool.actions(row_ids), self.pool.person[row_ids]
-        row, masks = np.arange(row_ids.size), self._sets.changed(codes)
-        masks = self._keep_shares(person, codes, masks)
+        masks = self._keep_shares(person, codes, self._sets.changed(codes))
+        # One by one is too slow where still many are left.
+        row = np.flatnonzero(masks.sum(axis=1) <= MANY)
+        masks = masks[row]
         for _ in range(MAX_LEFT_OUT):
             if not row.size:
                 return
