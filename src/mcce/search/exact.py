@@ -62,15 +62,15 @@ class ExactStage:
             others = proven.proven.difference(none)
             parts = [replace(proven.without_reasons(left), proven=others), again]
             proven = SearchOutcome.merge(self.task.factuals, parts)
-        if found is None or not proven.stopped:
+        if found is None:
             return proven
-        left = np.array(sorted(proven.reasons), dtype=np.int64)
+        left = np.array(sorted(proven.reasons) if proven.stopped else [], dtype=np.int64)
         answers = found.answers.take(np.isin(found.answers.owner, left))
         return replace(
             proven.without_reasons(np.unique(answers.owner)),
             answers=MeasuredRows.concat(self.task.factuals, [proven.answers, answers]),
             n_evaluated=proven.n_evaluated + found.n_evaluated,
-        )
+        ).with_seconds(found.seconds)
 
     def _run(self, positions: IntArray) -> SearchOutcome:
         """List rows for people, block by block."""
