@@ -28,8 +28,9 @@ from ..distances import Gower, measure_rows
 from ..generate import FactualBlock, blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
 from ..postprocess.filters import RowFilter
-from ..postprocess.validation import GROWTH
-from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
+from ..postprocess.ranking import ROWS_PER_PIECE
+from ..postprocess.validation import GROWTH, score_in_calls
+from ..predictors.decision import Decision, ScoredRows
 from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
@@ -136,14 +137,13 @@ class ExactStage:
         allowed = ~self.task.scores.are_withdrawn(keys)
         if self.task.consequences is not None:
             allowed &= self.task.consequences.have_actions(rows.codes)
-        score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
-        for start in range(0, allowed.size, ROWS_PER_CALL):
-            piece = np.arange(start, min(start + ROWS_PER_CALL, allowed.size))
+        for start in range(0, allowed.size, ROWS_PER_PIECE):
+            piece = np.arange(start, min(start + ROWS_PER_PIECE, allowed.size))
             for keep in self.settings.filters:
                 allowed[piece] &= keep.keeps(rows.take(piece))
-            piece = piece[allowed[piece]]
-            scored = self.settings.decision.score(rows.take(piece).frame)
-            score[piece], valid[piece] = scored.score, scored.valid
+        scored = score_in_calls(self.settings.decision, rows.take(allowed))
+        score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
+        score[allowed], valid[allowed] = scored.score, scored.valid
         return allowed, ScoredRows(score, valid)
 
     def _conclude(self, proofs: Sequence[Proof]) -> SearchOutcome:
