@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateEncodings, CandidateRows, Candidates, MeasuredRows, code_numbers
-from ..distances import Gower, is_gower, measure_rows
+from ..candidates import CandidateEncodings, CandidateRows, Candidates, MeasuredRows
+from ..distances import Gower, is_plain_gower, measure_rows
 from ..kernels import (
     BoolArray,
     Codes,
-    Comparison,
     FloatArray,
     IntArray,
     RowTable,
@@ -263,7 +262,7 @@ class Pool:
     def measured(self, row_ids: IntArray, rank: IntArray) -> MeasuredRows:
         """Rows with their measures, by factual and rank."""
         rows = self.rows(row_ids)
-        plain = is_gower(self.rules.distance) and getattr(self.rules.distance, "weights", 1) is None
+        plain = is_plain_gower(self.rules.distance)
         gower = self.distance[row_ids] if plain else measure_rows(Gower(), rows)
         costs = self.score[row_ids], self.sparsity[row_ids], gower
         return MeasuredRows(rows.compacted(), self._keys(row_ids), rank, *costs).sort()
@@ -276,18 +275,8 @@ class Pool:
             (self.n_mutable, source.size, int(place.max(initial=0)) + 1), OWN, dtype=np.int32
         )
         codes[:, person, place] = self.codes(row_ids)
-        tables, rows = self.values.tables, self.factuals
-        comparison = Comparison(
-            codes=codes,
-            numbers=code_numbers(rows, tables),
-            own_codes=np.full((self.n_mutable, source.size), OWN, dtype=np.int32),
-            own_numbers=rows.own_numbers(source),
-            spreads=rows.schema.spreads,
-            group=np.arange(source.size),
-            n_features=len(rows.schema.features),
-        )
-        distinct = np.ones(codes.shape[1:], dtype=bool)
-        return Candidates(rows, source, comparison, np.arange(codes.shape[2]), distinct, tables)
+        own_codes = np.full_like(codes[:, :, 0], OWN)
+        return Candidates.of_each(self.factuals, source, codes, own_codes, self.values.tables)
 
     def _keys(self, row_ids: IntArray) -> Codes:
         """What tells rows apart in the memory of scores: their people and actions."""
