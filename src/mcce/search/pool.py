@@ -13,6 +13,7 @@ row twice, and for no person more rows than ``max_evaluations``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -115,7 +116,7 @@ class Pool:
         self._errors: tuple[IntArray, IntArray, FloatArray] = none, none, np.empty(0)
         self._n_learned: IntArray = np.zeros(positions.size, dtype=np.int64)
         self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
-        self.n_evaluated = 0
+        self.n_evaluated, self.seconds_scored = 0, 0.0
         self._add_own()
 
     def _add_own(self) -> None:
@@ -254,8 +255,10 @@ class Pool:
         if not row_ids.size:
             return
         rows, keys = self.rows(row_ids), self._keys(row_ids)
+        started = time.perf_counter()
         scored, n_new = self.task.scores.score(self.task.decision, rows, keys)
         self.n_evaluated += n_new
+        self.seconds_scored += time.perf_counter() - started
         # All at once: corrections must not depend on where calls are cut.
         self._learn(row_ids, scored)
 
