@@ -27,7 +27,7 @@ from ..counterfactuals.people import Reason
 from ..distances import Gower, measure_rows
 from ..generate import FactualBlock, blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
-from ..postprocess.filters import RowFilter
+from ..postprocess.filters import RowRules
 from ..postprocess.ranking import ROWS_PER_PIECE
 from ..postprocess.validation import GROWTH, score_in_calls
 from ..predictors.decision import Decision, ScoredRows
@@ -139,7 +139,7 @@ class ExactStage:
             allowed &= self.task.consequences.have_actions(rows.codes)
         for start in range(0, allowed.size, ROWS_PER_PIECE):
             piece = np.arange(start, min(start + ROWS_PER_PIECE, allowed.size))
-            for keep in self.settings.filters:
+            for keep in self.settings.rules.filters:
                 allowed[piece] &= keep.keeps(rows.take(piece))
         scored = score_in_calls(self.settings.decision, rows.take(allowed))
         score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
@@ -168,10 +168,8 @@ class ExactSettings:
 
     generator: CapableGenerator
     decision: Decision
-    filters: tuple[RowFilter, ...]
+    rules: RowRules
     n_counterfactuals: int
-    max_sparsity: int | None
-    max_distance: float | None
     weights: FloatArray
     max_rows: int
     max_nodes: int
@@ -210,7 +208,7 @@ class Proof:
     def list_more(self) -> None:
         """List the next rows, if any are left and the budget allows."""
         settings, rows = self.settings, self.factual_limits.rows
-        bounds = rows.schema.mutable.size, settings.max_sparsity
+        bounds = rows.schema.mutable.size, settings.rules.max_sparsity
         most = min(bound for bound in bounds if bound is not None)
         person = _person(self.factual_limits, self.position, settings.weights)
         while self.is_open and not self.n_left:
@@ -237,7 +235,8 @@ class Proof:
             self._close(holds=False)
             return
         distance = listed.totals / len(self.factual_limits.rows.schema.features)
-        farthest = np.inf if settings.max_distance is None else settings.max_distance
+        most = settings.rules.max_distance
+        farthest = np.inf if most is None else most
         n_near = int(np.searchsorted(distance, farthest, side="right"))
         self._codes = listed.codes[:, :n_near]
         self.n_left = n_near
@@ -270,9 +269,9 @@ class Proof:
 
     def reason(self) -> Reason:
         """What is proven of a person without an answer, and how many rows show it."""
-        max_sparsity, max_distance = self.settings.max_sparsity, self.settings.max_distance
-        within = "" if max_sparsity is None else f" with at most {max_sparsity} changes"
-        within += "" if max_distance is None else f" within a distance of {max_distance}"
+        most, farthest = self.settings.rules.max_sparsity, self.settings.rules.max_distance
+        within = "" if most is None else f" with at most {most} changes"
+        within += "" if farthest is None else f" within a distance of {farthest}"
         text = f"Proven: no row that the model could draw{within} is valid and allowed "
         return Reason("proven", f"{text}({self.n_listed} rows, {self.n_scored} allowed).")
 

@@ -154,7 +154,7 @@ class Loop:
         self._typical = 0.0 if model is None else model.median
         self._price = stage.cost.price(self._typical)
         features = len(stage.task.factuals.schema.features)
-        self._scale = features if is_mean(stage.rules.distance) else 1
+        self._scale = features if is_mean(stage.rules.row_rules.distance) else 1
         # The best answer so far of each person, -1 for none, and its cost.
         self.best: IntArray = np.full(n_people, -1)
         self._best_cost: FloatArray = np.full(n_people, np.inf)
