@@ -8,7 +8,7 @@ changes undone.
 The predictor scores the first few rows of all people together, in growing batches. People with more
 rows than the budget allows, or whose rows take longer to list, are left to the search "near".
 
-Always true: a row is scored at most once; a person's answer, proof and budget depend on no
+Always true: a proof scores a row at most once; a person's answer, proof and budget depend on no
 other person; memory does not grow with the number of people or of rows.
 """
 
