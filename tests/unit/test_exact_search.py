@@ -170,6 +170,22 @@ def test_with_a_time_limit_whoever_the_proof_does_not_reach_has_an_answer_from_d
     assert explain(altered(applicants(), max_seconds=1e-9), people).stopped
 
 
+def test_with_a_time_limit_the_rows_that_both_searches_scored_count():
+    seen = []
+
+    def predictor(rows):
+        seen.extend(map(tuple, rows.to_numpy().tolist()))
+        return by_salary(rows)
+
+    explainer = exact(predictor, max_seconds=1000)
+    seen.clear()
+
+    result = explainer.explain(poor())
+
+    assert result.measures["proven"].all()
+    assert result.n_evaluated == len(seen[1:-1])  # without the person and the final check
+
+
 class Forgetful:
     """A black box that refuses salaries below a bound the second time it sees them."""
 

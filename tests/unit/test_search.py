@@ -206,6 +206,13 @@ def test_who_could_only_get_implausible_answers_learns_what_would_do(name):
         assert len(explain(lax, asking.loc[[person]]).frame) == 1
 
 
+def test_seconds_tell_the_predictor_from_the_search():
+    timings = explain(fitted(n_jobs=1), people()).timings
+
+    assert min(timings["search"], timings["validity"]) > 0
+    assert sum(timings.values()) <= 2 * timings["total"]
+
+
 def test_people_without_a_reference_group_are_flagged_and_warned_about():
     train = bank(500)
     explainer = MCCE(score, (0.8, 10), immutable=["sex"], search="balanced", random_state=0)

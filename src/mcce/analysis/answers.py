@@ -25,14 +25,12 @@ from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..constraints.collection import Constraints
 from ..counterfactuals.result import Counterfactuals
-from ..distances import measure_rows
 from ..errors import McceWarning, ParameterError, SchemaError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
-from ..postprocess.filters import IsPlausible, RowFilter
+from ..postprocess.filters import IsPlausible, RowRules
 from ..postprocess.validation import score_in_calls
 from ..predictors.decision import ROWS_PER_CALL, Decision
-from ..protocols import Distance
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
 from ..search.computed import ComputedColumn
@@ -213,10 +211,7 @@ class Requirements:
     decision: Decision
     constraints: Constraints
     relations: Sequence[Relation]
-    filters: Sequence[RowFilter | IsPlausible]
-    distance: Distance
-    max_sparsity: int | None
-    max_distance: float | None
+    rules: RowRules
     computed: Sequence[ComputedColumn]
 
     @classmethod
@@ -229,20 +224,20 @@ class Requirements:
         relations = kept_relations(fitted, given, settings.ignore_relations, constraints)
         # Constraints on whole rows are checked with all others, by the values of rows.
         none = Constraints.bind(None, fitted.schema)
-        filters: list[RowFilter | IsPlausible]
-        filters = [*row_filters(fitted, given, none, relations, {})]
         # Without a model there is no accepted row, and so no answer.
-        least = search.min_plausibility or 0.0
-        if least > 0 and fitted.plausibility is not None:
-            filters.append(IsPlausible(fitted.plausibility, least))
+        model, least = fitted.plausibility, search.min_plausibility or 0.0
+        rules = RowRules(
+            weighted(fitted.distance, constraints),
+            search.max_sparsity,
+            search.max_distance,
+            row_filters(fitted, given, none, relations, {}),
+            IsPlausible(model, least) if least > 0 and model is not None else None,
+        )
         return cls(
             fitted.decision.with_margin(search.margin),
             constraints,
             relations,
-            filters,
-            weighted(fitted.distance, constraints),
-            search.max_sparsity,
-            search.max_distance,
+            rules,
             recomputed(fitted, settings, constraints),
         )
 
@@ -253,12 +248,8 @@ class Requirements:
         broken: dict[Hashable, BoolArray] = {
             ("constraint", name): breaks for name, breaks in self._broken_constraints(rows).items()
         }
-        for check in self.filters:
-            broken["filter", check.name] = ~check.keeps(rows)
-        if self.max_sparsity is not None:
-            broken["max_sparsity"] = (rows.codes != OWN).sum(axis=0) > self.max_sparsity
-        if self.max_distance is not None:
-            broken["max_distance"] = measure_rows(self.distance, rows) > self.max_distance
+        for number, check in enumerate(self.rules.checks):
+            broken["check", number] = ~check.keeps(rows)
         return broken
 
     def keep_constraints(self, rows: CandidateRows) -> BoolArray:

@@ -90,7 +90,8 @@ class Counterfactuals(Generic[FrameT]):
     stopped
         Whether the search ended before everybody was settled: time was up, or it was stopped.
     timings
-        Seconds by step, added up over threads, and ``total`` by the wall clock.
+        Seconds by step, added up over threads, and ``total`` by the wall clock. ``validity`` is
+        where candidates are scored by the predictor.
     roles
         Who can act on a column, by its name; see :meth:`with_roles`.
     anonymous

@@ -93,7 +93,7 @@ def diverse_ranks(
     shape = people.size, int(rank_index.max(initial=0)) + 1
     draws, cost, free = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape, dtype=bool)
     draws[row, rank_index], cost[row, rank_index], free[row, rank_index] = draw, gower, True
-    distance, diversity = ranking.distance, ranking.diversity or 0.0
+    distance, diversity = ranking.rules.distance, ranking.diversity or 0.0
     between: AxesBetween | DistanceBetween
     axes = axes_of(Gower() if is_gower(distance) else distance, candidates)
     if axes is not None:

@@ -1,12 +1,13 @@
 """Filters of step 3: reasons not to return a candidate, valid or not.
 
 Paper, section "Privacy": no copies of training rows. Beyond the paper: constraints on whole rows,
-relations between columns that were found at fit, and how plausible a row must be. Upper bounds on
-sparsity and distance are not here but in the ranking itself.
+relations between columns that were found at fit, how plausible a row must be, and upper bounds on
+sparsity and distance. ``RowRules`` are those of one search.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,8 +22,10 @@ from ..candidates import (
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
 from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
+from ..distances import measure_rows
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
 from ..model.associations import is_wide
+from ..protocols import Distance
 from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
 
@@ -44,6 +47,61 @@ class RowFilter(Protocol):
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Which of the rows pass, shape (n_rows,)."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class RowRules:
+    """What rows must keep to be returned, valid or not."""
+
+    distance: Distance
+    max_sparsity: int | None = None
+    max_distance: float | None = None
+    filters: Sequence[RowFilter] = ()
+    plausible: IsPlausible | None = None
+
+    @property
+    def bounds(self) -> list[Bound]:
+        """The bounds that are set."""
+        bounds = list[Bound]()
+        if self.max_sparsity is not None:
+            bounds.append(Bound("max_sparsity", self.max_sparsity))
+        if self.max_distance is not None:
+            bounds.append(Bound("max_distance", self.max_distance, self.distance))
+        return bounds
+
+    @property
+    def checks(self) -> list[RowFilter]:
+        """All that can exclude a row, cheap ones first."""
+        return [*self.bounds, *self.filters, *([self.plausible] if self.plausible else [])]
+
+    def first_broken(self, rows: CandidateRows) -> IntArray:
+        """The number of the first check that excludes each row, from 1; 0 where none does."""
+        first = np.zeros(rows.owner.size, dtype=np.int64)
+        for number, check in enumerate(self.checks, 1):
+            left = np.flatnonzero(first == 0)
+            if left.size:
+                first[left[~check.keeps(rows.take(left))]] = number
+        return first
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Keeps rows that change no more features, or are no farther, than a parameter allows."""
+
+    parameter: str
+    most: float
+    distance: Distance | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the parameter, and its value."""
+        return f"{self.parameter}={self.most}"
+
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Rows within the bound."""
+        if self.distance is None:
+            return np.asarray((selected.codes != OWN).sum(axis=0) <= self.most)
+        return measure_rows(self.distance, selected) <= self.most
 
 
 @dataclass(frozen=True, eq=False)

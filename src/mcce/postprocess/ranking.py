@@ -15,8 +15,7 @@ import numpy as np
 from ..candidates import Candidates
 from ..distances import axes_of, is_plain_gower
 from ..kernels import BoolArray, Codes, IntArray, Listing, rank
-from ..protocols import Distance
-from .filters import IsPlausible, RowFilter
+from .filters import RowFilter, RowRules
 
 # Valid candidates to choose diverse answers from, for each counterfactual wanted.
 N_POOLED_PER_ANSWER = 10
@@ -32,12 +31,8 @@ class Ranking:
 
     n_counterfactuals: int
     rank_by: tuple[str, ...]
-    distance: Distance
+    rules: RowRules
     tolerance: float = 0.0
-    max_sparsity: int | None = None
-    max_distance: float | None = None
-    filters: tuple[RowFilter, ...] = ()
-    plausible: IsPlausible | None = None
     diversity: float | None = None
 
     @property
@@ -53,8 +48,8 @@ class RankedCandidates:
         self.candidates = candidates
         self.ranking = ranking
         self.n_wanted = min(ranking.n_wanted, candidates.draws.size)
-        self.passed = {keep.name: _passed(candidates, keep) for keep in ranking.filters}
-        distance = ranking.distance
+        self.passed = {keep.name: _passed(candidates, keep) for keep in ranking.rules.filters}
+        distance = ranking.rules.distance
         plain = is_plain_gower(distance)
         self._axes = None if plain else axes_of(distance, candidates)
         self._distance = None if plain or self._axes is not None else distance(candidates)
@@ -66,9 +61,8 @@ class RankedCandidates:
         allowed = self.candidates.distinct[self.candidates.group[person]]
         for kept in self.passed.values():
             allowed &= kept[person]
-        return self._list(
-            person, allowed, n_best, self.ranking.max_sparsity, self.ranking.max_distance
-        )
+        rules = self.ranking.rules
+        return self._list(person, allowed, n_best, rules.max_sparsity, rules.max_distance)
 
     def list_all(self, person: IntArray) -> Listing:
         """All distinct candidates of some people in order, excluded ones too."""
@@ -77,12 +71,13 @@ class RankedCandidates:
 
     def plausible(self, person: IntArray, draw: Codes, some: BoolArray) -> BoolArray:
         """Which of some candidates are plausible: all of them if that is not required."""
-        if self.ranking.plausible is None:
+        check = self.ranking.rules.plausible
+        if check is None:
             return some
         who, at = np.nonzero(some)
         plausible = np.zeros_like(some)
         selected = self.candidates.select(person[who], draw[who, at])
-        plausible[who, at] = self.ranking.plausible.keeps(selected)
+        plausible[who, at] = check.keeps(selected)
         return plausible
 
     def _list(

@@ -192,9 +192,10 @@ class SelectedDraws(NamedTuple):
 
 
 class ScoreStore:
-    """What the predictor said of rows: the memory of a search, which all of its stages share.
+    """What the predictor said of rows: the memory of a search, which its stages share.
 
-    A key tells a row apart: a person, or a group of people who share draws, and codes.
+    A key tells a row apart: a person, or a group of people who share draws, and codes. The exact
+    search keeps its own scores, and only learns here which answers were withdrawn.
     """
 
     def __init__(self, n_factuals: int, n_mutable: int, max_evaluations: int | None = None) -> None:

@@ -8,7 +8,7 @@ changes undone.
 The predictor scores the first few rows of all people together, in growing batches. People with more
 rows than the budget allows, or whose rows take longer to list, are left to the search "near".
 
-Always true: a row is scored at most once; a person's answer, proof and budget depend on no
+Always true: a proof scores a row at most once; a person's answer, proof and budget depend on no
 other person; memory does not grow with the number of people or of rows.
 """
 
@@ -27,9 +27,10 @@ from ..counterfactuals.people import Reason
 from ..distances import Gower, measure_rows
 from ..generate import FactualBlock, blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
-from ..postprocess.filters import RowFilter
-from ..postprocess.validation import GROWTH
-from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
+from ..postprocess.filters import RowRules
+from ..postprocess.ranking import ROWS_PER_PIECE
+from ..postprocess.validation import GROWTH, score_in_calls
+from ..predictors.decision import Decision, ScoredRows
 from ..protocols import CapableGenerator
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
@@ -62,15 +63,15 @@ class ExactStage:
             others = proven.proven.difference(none)
             parts = [replace(proven.without_reasons(left), proven=others), again]
             proven = SearchOutcome.merge(self.task.factuals, parts)
-        if found is None or not proven.stopped:
+        if found is None:
             return proven
-        left = np.array(sorted(proven.reasons), dtype=np.int64)
+        left = np.array(sorted(proven.reasons) if proven.stopped else [], dtype=np.int64)
         answers = found.answers.take(np.isin(found.answers.owner, left))
         return replace(
             proven.without_reasons(np.unique(answers.owner)),
             answers=MeasuredRows.concat(self.task.factuals, [proven.answers, answers]),
             n_evaluated=proven.n_evaluated + found.n_evaluated,
-        )
+        ).with_seconds(found.seconds)
 
     def _run(self, positions: IntArray) -> SearchOutcome:
         """List rows for people, block by block."""
@@ -136,14 +137,13 @@ class ExactStage:
         allowed = ~self.task.scores.are_withdrawn(keys)
         if self.task.consequences is not None:
             allowed &= self.task.consequences.have_actions(rows.codes)
-        score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
-        for start in range(0, allowed.size, ROWS_PER_CALL):
-            piece = np.arange(start, min(start + ROWS_PER_CALL, allowed.size))
-            for keep in self.settings.filters:
+        for start in range(0, allowed.size, ROWS_PER_PIECE):
+            piece = np.arange(start, min(start + ROWS_PER_PIECE, allowed.size))
+            for keep in self.settings.rules.filters:
                 allowed[piece] &= keep.keeps(rows.take(piece))
-            piece = piece[allowed[piece]]
-            scored = self.settings.decision.score(rows.take(piece).frame)
-            score[piece], valid[piece] = scored.score, scored.valid
+        scored = score_in_calls(self.settings.decision, rows.take(allowed))
+        score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
+        score[allowed], valid[allowed] = scored.score, scored.valid
         return allowed, ScoredRows(score, valid)
 
     def _conclude(self, proofs: Sequence[Proof]) -> SearchOutcome:
@@ -168,10 +168,8 @@ class ExactSettings:
 
     generator: CapableGenerator
     decision: Decision
-    filters: tuple[RowFilter, ...]
+    rules: RowRules
     n_counterfactuals: int
-    max_sparsity: int | None
-    max_distance: float | None
     weights: FloatArray
     max_rows: int
     max_nodes: int
@@ -210,7 +208,7 @@ class Proof:
     def list_more(self) -> None:
         """List the next rows, if any are left and the budget allows."""
         settings, rows = self.settings, self.factual_limits.rows
-        bounds = rows.schema.mutable.size, settings.max_sparsity
+        bounds = rows.schema.mutable.size, settings.rules.max_sparsity
         most = min(bound for bound in bounds if bound is not None)
         person = _person(self.factual_limits, self.position, settings.weights)
         while self.is_open and not self.n_left:
@@ -237,7 +235,8 @@ class Proof:
             self._close(holds=False)
             return
         distance = listed.totals / len(self.factual_limits.rows.schema.features)
-        farthest = np.inf if settings.max_distance is None else settings.max_distance
+        most = settings.rules.max_distance
+        farthest = np.inf if most is None else most
         n_near = int(np.searchsorted(distance, farthest, side="right"))
         self._codes = listed.codes[:, :n_near]
         self.n_left = n_near
@@ -270,9 +269,9 @@ class Proof:
 
     def reason(self) -> Reason:
         """What is proven of a person without an answer, and how many rows show it."""
-        max_sparsity, max_distance = self.settings.max_sparsity, self.settings.max_distance
-        within = "" if max_sparsity is None else f" with at most {max_sparsity} changes"
-        within += "" if max_distance is None else f" within a distance of {max_distance}"
+        most, farthest = self.settings.rules.max_sparsity, self.settings.rules.max_distance
+        within = "" if most is None else f" with at most {most} changes"
+        within += "" if farthest is None else f" within a distance of {farthest}"
         text = f"Proven: no row that the model could draw{within} is valid and allowed "
         return Reason("proven", f"{text}({self.n_listed} rows, {self.n_scored} allowed).")
 

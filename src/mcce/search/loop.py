@@ -17,6 +17,7 @@ first one not on how many are wanted.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,7 +104,7 @@ class PoolStage:
         )
 
     def _run_block(self, block: FactualBlock, monitor: BlockMonitor) -> SearchOutcome:
-        loop, further = None, self.ranking.n_counterfactuals > 1
+        started, loop, further = time.perf_counter(), None, self.ranking.n_counterfactuals > 1
         try:
             with self.task.within_deadline():
                 loop = Loop(self, block, monitor)
@@ -125,11 +126,13 @@ class PoolStage:
             left = np.flatnonzero(loop.best < 0)
             misses, reasons = explain_pool(pool, left, loop.n_tried)
         monitor.finish(block.positions.size, pool.n_evaluated)
+        searched = time.perf_counter() - started - pool.seconds_scored
         return SearchOutcome(
             answers=pool.measured(answers, rank),
             misses=misses,
             reasons=reasons,
             n_evaluated=pool.n_evaluated,
+            seconds={"search": searched, "validity": pool.seconds_scored},
         )
 
 
@@ -152,7 +155,7 @@ class Loop:
         self._typical = 0.0 if model is None else model.median
         self._price = stage.cost.price(self._typical)
         features = len(stage.task.factuals.schema.features)
-        self._scale = features if is_mean(stage.rules.distance) else 1
+        self._scale = features if is_mean(stage.rules.row_rules.distance) else 1
         # The best answer so far of each person, -1 for none, and its cost.
         self.best: IntArray = np.full(n_people, -1)
         self._best_cost: FloatArray = np.full(n_people, np.inf)

@@ -20,7 +20,7 @@ from ..kernels import BoolArray, IntArray, Listing
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, SelectedDraws
 from ..runtime.threads import map_ordered
-from .reasons import Exclusion, bound_exclusion, exclusion_of, kind_of
+from .reasons import Exclusion, exclusion_of, kind_of
 from .stage import BlockMonitor, SearchOutcome, SearchTask, blocks_of, run_blocks
 
 
@@ -136,19 +136,17 @@ def _exclusions(
     ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
 ) -> dict[Exclusion, BoolArray]:
     """Which draws each filter and bound excludes."""
-    ranking, draw = ranked.ranking, listing.draw.astype(np.int64)
+    rules, draw = ranked.ranking.rules, listing.draw.astype(np.int64)
     excluded = {
         exclusion_of(keep): ~np.take_along_axis(ranked.passed[keep.name][person], draw, axis=1)
-        for keep in ranking.filters
+        for keep in rules.filters
     }
-    if ranking.plausible is not None:
+    if rules.plausible is not None:
         plausible = ranked.plausible(person, listing.draw, valid)
-        excluded[exclusion_of(ranking.plausible)] = valid & ~plausible
-    costs = {"max_sparsity": listing.sparsity, "max_distance": listing.distance}
-    for name, cost in costs.items():
-        bound = getattr(ranking, name)
-        if bound is not None:
-            excluded[bound_exclusion(name, bound)] = cost > bound
+        excluded[exclusion_of(rules.plausible)] = valid & ~plausible
+    for bound in rules.bounds:
+        cost: np.ndarray = listing.sparsity if bound.distance is None else listing.distance
+        excluded[exclusion_of(bound)] = cost > bound.most
     return excluded
 
 

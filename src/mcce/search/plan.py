@@ -25,6 +25,7 @@ from ..postprocess.filters import (
     KeepsRelation,
     ObeysConstraint,
     RowFilter,
+    RowRules,
 )
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
@@ -166,7 +167,8 @@ class _StagePlan:
         # With a time limit, the other search comes first, for people whom no proof reaches.
         first = replace(pool, final=False) if math.isfinite(self.task.request.deadline) else None
         settings = [
-            self._exact_settings(search, copies, pool.ranking) for copies in self._in_turn(search)
+            self._exact_settings(search, self._ranking(replace(self.search, copies=copies)).rules)
+            for copies in self._in_turn(search)
         ]
         return [ExactStage(self.task, settings[0], first, then=settings[1:]), pool]
 
@@ -197,11 +199,7 @@ class _StagePlan:
         ranking, model = self._ranking(search), fitted.plausibility
         n_samples, most = search.n_draws(self.settings.n_samples)
         rules = PoolRules(
-            filters=ranking.filters,
-            plausible=ranking.plausible,
-            distance=ranking.distance,
-            max_sparsity=search.max_sparsity,
-            max_distance=search.max_distance,
+            row_rules=ranking.rules,
             surrogate=fitted.surrogate or Surrogate.unlearned(),
             knn_distance=None if model is None else model.knn_distance_,
             copies_last=search.copies == "last",
@@ -221,53 +219,49 @@ class _StagePlan:
         )
 
     def _ranking(self, search: Search) -> Ranking:
-        plausible = None
+        constraints, plausible = self.task.request.constraints, None
         if search.min_plausibility:
             plausible = IsPlausible(plausibility_model(self.fitted), search.min_plausibility)
+        given = self._relations(), self.task.column_cache
+        rules = RowRules(
+            weighted(self.fitted.distance, constraints),
+            search.max_sparsity,
+            search.max_distance,
+            row_filters(self.fitted, search, constraints, *given),
+            plausible,
+        )
         n_counterfactuals = self.settings.n_counterfactuals
         if search.is_paper:
             n_counterfactuals = min(n_counterfactuals, search.n_draws(self.settings.n_samples)[1])
         ranking = Ranking(
             n_counterfactuals=n_counterfactuals,
             rank_by=tuple(search.rank_by) if search.is_paper else RANK_BY,
-            distance=weighted(self.fitted.distance, self.task.request.constraints),
+            rules=rules,
             tolerance=search.tolerance,
-            max_sparsity=search.max_sparsity,
-            max_distance=search.max_distance,
-            filters=tuple(self._row_filters(search)),
-            plausible=plausible,
             diversity=self.settings.diversity if n_counterfactuals > 1 else None,
         )
-        given = self.settings.search
-        check_needs(self.fitted.generator, given, ranking.distance, self.settings.diversity)
-        check_inputs(self.fitted, given)
+        named = self.settings.search
+        check_needs(self.fitted.generator, named, rules.distance, self.settings.diversity)
+        check_inputs(self.fitted, named)
         return ranking
 
-    def _exact_settings(
-        self, search: ExactSearch, copies: Copies | None, ranking: Ranking
-    ) -> ExactSettings:
+    def _exact_settings(self, search: ExactSearch, rules: RowRules) -> ExactSettings:
         from .exact import ExactSettings
 
         constraints = self.task.request.constraints
-        weights = ranking.distance.weights if isinstance(ranking.distance, Gower) else None
+        weights = rules.distance.weights if isinstance(rules.distance, Gower) else None
         # A bound on the changes of all features also bounds the proof.
         of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
-        bounds = [most for most in (search.max_sparsity, *of_all) if most is not None]
+        bounds = [most for most in (rules.max_sparsity, *of_all) if most is not None]
         return ExactSettings(
             generator=require(self.fitted.generator, "enumeration", ENUMERATION_NEEDED),
             decision=self.task.decision,
-            filters=tuple(self._row_filters(replace(self.search, copies=copies))),
+            rules=replace(rules, max_sparsity=min(bounds, default=None)),
             n_counterfactuals=self.settings.n_counterfactuals,
-            max_sparsity=min(bounds, default=None),
-            max_distance=search.max_distance,
             weights=np.ones(constraints.schema.mutable.size) if weights is None else weights,
             max_rows=search.max_rows,
             max_nodes=search.max_nodes,
         )
-
-    def _row_filters(self, search: Search | ExactSearch) -> list[RowFilter]:
-        constraints, cache = self.task.request.constraints, self.task.column_cache
-        return row_filters(self.fitted, search, constraints, self._relations(), cache)
 
     def _relations(self) -> list[Relation]:
         """The relations that answers keep."""

@@ -13,6 +13,7 @@ row twice, and for no person more rows than ``max_evaluations``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateEncodings, CandidateRows, Candidates, MeasuredRows, code_numbers
-from ..distances import Gower, is_gower, measure_rows
+from ..candidates import CandidateEncodings, CandidateRows, Candidates, MeasuredRows
+from ..distances import Gower, is_plain_gower, measure_rows
 from ..kernels import (
     BoolArray,
     Codes,
-    Comparison,
     FloatArray,
     IntArray,
     RowTable,
@@ -34,12 +34,10 @@ from ..kernels import (
 )
 from ..plausibility.model import KnnDistance
 from ..plausibility.surrogate import Surrogate
-from ..postprocess.filters import IsPlausible, RowFilter
+from ..postprocess.filters import RowRules
 from ..predictors.decision import ScoredRows
-from ..protocols import Distance
 from ..tables.schema import OWN
 from .consequences import GrowingTables
-from .reasons import Exclusion, bound_exclusion, exclusion_of
 
 if TYPE_CHECKING:
     from .stage import SearchTask
@@ -53,7 +51,7 @@ NO_ERROR = 0.1
 LIKELY = 0.5
 # At most this many scores of a person correct predictions.
 MAX_LEARNED = 64
-# Whether a row may be returned: not known yet, yes, or the number of what excludes it.
+# Whether a row may be returned: not known yet, yes, or the number of the check that excludes it.
 UNKNOWN, MAY_RETURN = -1, 0
 
 
@@ -61,26 +59,11 @@ UNKNOWN, MAY_RETURN = -1, 0
 class PoolRules:
     """What the rows of a pool must satisfy, and how they are measured."""
 
-    filters: tuple[RowFilter, ...]
-    plausible: IsPlausible | None
-    distance: Distance
-    max_sparsity: int | None
-    max_distance: float | None
+    row_rules: RowRules
     surrogate: Surrogate
     knn_distance: KnnDistance | None
     copies_last: bool
     count_actions: bool
-
-    @property
-    def exclusions(self) -> list[Exclusion]:
-        """What can exclude a row: bounds, filters, and plausibility at the end."""
-        bounds = [
-            bound_exclusion(name, getattr(self, name)) for name in ("max_sparsity", "max_distance")
-        ]
-        checks: list[RowFilter | IsPlausible] = [*self.filters]
-        if self.plausible is not None:
-            checks.append(self.plausible)
-        return bounds + [exclusion_of(check) for check in checks]
 
 
 class Pool:
@@ -116,7 +99,7 @@ class Pool:
         self._errors: tuple[IntArray, IntArray, FloatArray] = none, none, np.empty(0)
         self._n_learned: IntArray = np.zeros(positions.size, dtype=np.int64)
         self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
-        self.n_evaluated = 0
+        self.n_evaluated, self.seconds_scored = 0, 0.0
         self._add_own()
 
     def _add_own(self) -> None:
@@ -207,28 +190,8 @@ class Pool:
         """Which rows may be returned if they are valid: found out once, cheap checks first."""
         new = np.unique(row_ids[self.excluded_by[row_ids] == UNKNOWN])
         if new.size:
-            self.excluded_by[new] = self._find_exclusions(new)
+            self.excluded_by[new] = self.rules.row_rules.first_broken(self.rows(new))
         return self.excluded_by[row_ids] == MAY_RETURN
-
-    def _find_exclusions(self, row_ids: IntArray) -> IntArray:
-        rules, found = self.rules, np.full(row_ids.size, MAY_RETURN)
-        for number, (cost, most) in enumerate(
-            [
-                (self.sparsity[row_ids], rules.max_sparsity),
-                (self.distance[row_ids], rules.max_distance),
-            ],
-            1,
-        ):
-            if most is not None:
-                found[(found == MAY_RETURN) & (cost > most)] = number
-        checks: list[RowFilter | IsPlausible] = [*rules.filters]
-        if rules.plausible is not None:
-            checks.append(rules.plausible)
-        for number, check in enumerate(checks, 3):
-            left = np.flatnonzero(found == MAY_RETURN)
-            if left.size:
-                found[left[~check.keeps(self.rows(row_ids[left]))]] = number
-        return found
 
     def measure_knn(self, row_ids: IntArray) -> None:
         """Find the distance of rows to accepted ones, and which are copies, unless known."""
@@ -255,15 +218,17 @@ class Pool:
         if not row_ids.size:
             return
         rows, keys = self.rows(row_ids), self._keys(row_ids)
+        started = time.perf_counter()
         scored, n_new = self.task.scores.score(self.task.decision, rows, keys)
         self.n_evaluated += n_new
+        self.seconds_scored += time.perf_counter() - started
         # All at once: corrections must not depend on where calls are cut.
         self._learn(row_ids, scored)
 
     def measured(self, row_ids: IntArray, rank: IntArray) -> MeasuredRows:
         """Rows with their measures, by factual and rank."""
         rows = self.rows(row_ids)
-        plain = is_gower(self.rules.distance) and getattr(self.rules.distance, "weights", 1) is None
+        plain = is_plain_gower(self.rules.row_rules.distance)
         gower = self.distance[row_ids] if plain else measure_rows(Gower(), rows)
         costs = self.score[row_ids], self.sparsity[row_ids], gower
         return MeasuredRows(rows.compacted(), self._keys(row_ids), rank, *costs).sort()
@@ -276,18 +241,8 @@ class Pool:
             (self.n_mutable, source.size, int(place.max(initial=0)) + 1), OWN, dtype=np.int32
         )
         codes[:, person, place] = self.codes(row_ids)
-        tables, rows = self.values.tables, self.factuals
-        comparison = Comparison(
-            codes=codes,
-            numbers=code_numbers(rows, tables),
-            own_codes=np.full((self.n_mutable, source.size), OWN, dtype=np.int32),
-            own_numbers=rows.own_numbers(source),
-            spreads=rows.schema.spreads,
-            group=np.arange(source.size),
-            n_features=len(rows.schema.features),
-        )
-        distinct = np.ones(codes.shape[1:], dtype=bool)
-        return Candidates(rows, source, comparison, np.arange(codes.shape[2]), distinct, tables)
+        own_codes = np.full_like(codes[:, :, 0], OWN)
+        return Candidates.of_each(self.factuals, source, codes, own_codes, self.values.tables)
 
     def _keys(self, row_ids: IntArray) -> Codes:
         """What tells rows apart in the memory of scores: their people and actions."""
@@ -322,7 +277,8 @@ class Pool:
             sparsity = sparsity - changed[:, self.recomputed].sum(axis=1)
         self.n_changes = _append_with_room(self.n_changes, sparsity)
         rows = self.rows(row_ids)
-        self.distance = _append_with_room(self.distance, measure_rows(self.rules.distance, rows))
+        distance = measure_rows(self.rules.row_rules.distance, rows)
+        self.distance = _append_with_room(self.distance, distance)
         self._response[row_ids] = self.rules.surrogate.predict(self.encodings.tree_codes(rows))
         self._correct(row_ids, self._errors)
 

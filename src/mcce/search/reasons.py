@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals.people import Reason, ReasonKind
-from ..postprocess.filters import IsPlausible, ObeysConstraint, RowFilter
+from ..postprocess.filters import Bound, IsPlausible, ObeysConstraint, RowFilter
 
 STOPPED = Reason("stopped", "The search was stopped before an answer was found.")
 UNSTABLE = Reason(
@@ -29,18 +29,15 @@ class Exclusion(NamedTuple):
     name: str
 
 
-def exclusion_of(keep: RowFilter | IsPlausible) -> Exclusion:
+def exclusion_of(keep: RowFilter) -> Exclusion:
     """What a filter excludes by."""
+    if isinstance(keep, Bound):
+        return Exclusion(BOUND_KINDS[keep.parameter], keep.name)
     if isinstance(keep, IsPlausible):
         return Exclusion("implausible", keep.name)
     if isinstance(keep, ObeysConstraint):
         return Exclusion(constraint_kind(keep.constraint), keep.name)
     return Exclusion("ruled_out", keep.name)
-
-
-def bound_exclusion(name: str, bound: float | None) -> Exclusion:
-    """What a bound of a search excludes by."""
-    return Exclusion(BOUND_KINDS[name], f"{name}={bound}")
 
 
 def constraint_kind(constraint: Constraint) -> ReasonKind:

@@ -15,7 +15,7 @@ from ..counterfactuals.people import Reason, ReasonKind
 from ..kernels import IntArray
 from ..predictors.decision import Decision, Interval
 from .pool import DECIMALS, LIKELY, Pool, best_of_each
-from .reasons import Exclusion, kind_of
+from .reasons import Exclusion, exclusion_of, kind_of
 
 
 class Tried(NamedTuple):
@@ -32,7 +32,8 @@ def explain_pool(
     pool: Pool, person: IntArray, n_tried: IntArray
 ) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people have no answer in a pool, and which of their rows came nearest."""
-    exclusions, decision = pool.rules.exclusions, pool.task.decision
+    decision = pool.task.decision
+    exclusions = [exclusion_of(check) for check in pool.rules.row_rules.checks]
     rows = np.flatnonzero(np.isin(pool.person, person) & (pool.sparsity > 0))
     n_rows = np.bincount(pool.person[rows], minlength=pool.positions.size)
     scored = rows[pool.scored[rows]]
