@@ -167,7 +167,7 @@ class Loop:
         self._done: BoolArray = np.zeros(n_people, dtype=bool)
         # The knn distance of people's own rows: no other row is closer by more than its distance.
         self._own_knn: FloatArray = np.zeros(n_people)
-        if stage.cost.uses_knn and is_plain_gower(stage.rules.distance):
+        if stage.cost.uses_knn and is_plain_gower(stage.rules.row_rules.distance):
             own = np.arange(n_people)
             self.pool.measure_knn(own)
             self._own_knn = self.pool.knn_distance[own]
