@@ -320,9 +320,11 @@ class EncodedRows:
 
     def numbers(self, position: int) -> FloatArray | None:
         """Own values of a numeric feature, NaN for missing; None for a categorical one."""
-        if self.schema.features[position].kind == "categorical":
+        feature = self.schema.features[position]
+        if feature.kind == "categorical":
             return None
-        return columns.as_numbers(self.frame.iloc[:, position])
+        # Dates of people may be in another unit than those of training.
+        return columns.as_numbers(self.frame.iloc[:, position], feature.table.dtype)
 
     def own(self, position: int, factuals: IntArray) -> pd.Series[Any]:
         """Own cells of some factuals in one column."""
