@@ -185,6 +185,30 @@ def test_whoever_listens_can_stop_the_search_and_keeps_what_was_found(search):
     assert set(result.people["status"]) == {"answered", "already desired", "no answer"}
 
 
+def test_progress_never_goes_backwards_also_where_nobody_has_an_answer():
+    heard = []
+    explainer = fitted(Recorder(), Search("sparse", max_samples=40), constraints=RULES["tight"])
+    explainer.set_params(desired=(1.3, 99.0)).fit(table(300))
+
+    result = explain(explainer, asking(12), callback=heard.append)
+
+    assert len(result.missing)
+    for counts in zip(*((one.n_settled, one.n_evaluated) for one in heard), strict=True):
+        assert list(counts) == sorted(counts)
+    assert len(heard) > 1
+
+
+def test_further_answers_that_were_found_stay_when_the_search_is_stopped():
+    explainer = fitted(Recorder(), "balanced", n_counterfactuals=4)
+    calls = []
+    explain(explainer, asking(8), callback=calls.append)
+
+    last = iter(range(1, 10_000))
+    result = explain(explainer, asking(8), callback=lambda _: next(last) == len(calls))
+
+    assert len(result.frame) > result.frame.index.get_level_values(0).nunique()
+
+
 def test_time_that_is_up_stops_the_search():
     for search in ("paper", "balanced"):
         explainer = fitted(Recorder(), search, max_seconds=1e-9)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE, Gower, McceWarning
+from mcce import constraints as c
 from mcce.protocols import Capabilities, Draws
 from searches import explain
 
@@ -186,6 +187,20 @@ def test_a_distance_that_equals_gower_chooses_the_same_answers():
 
     pd.testing.assert_frame_equal(same.frame, gower.frame)
     assert same.measures["same"].tolist() == gower.measures["gower"].tolist()
+
+
+def test_weights_do_not_count_in_diversity_beyond_the_paper_s_search():
+    table = pd.DataFrame(np.random.default_rng(0).integers(0, 9, (300, 2)), columns=list("ab"))
+    settings = {"search": "near", "n_counterfactuals": 2, "diversity": 0.5, "random_state": 0}
+    explainer = MCCE(lambda f: f.max(axis=1), (7, 99), **settings).fit(table)
+    people = table[table.max(axis=1) < 5].head(20)
+
+    result = explain(explainer, people, constraints=[c.weight("a", 50)])
+
+    # The first answer changes b, which weighs less, and the other one differs most from it.
+    changed = result.changes().groupby("rank")["feature"].unique()
+    assert changed[1].tolist() == ["b"]
+    assert changed[2].tolist() == ["a"]
 
 
 @pytest.mark.parametrize(("search", "seed"), [("plausible", 7), ("balanced", 6)])

@@ -51,7 +51,7 @@ def explain(
     positions = np.flatnonzero(~scored.valid)
     bar = ProgressBar(positions.size, "explain", settings.verbose)
     deadline = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
-    on_progress = _watch(bar, callback, deadline)
+    on_progress = _watch(bar, callback, deadline, positions.size)
     request = SearchRequest(
         fitted, settings, constraints, rows, positions, scored, on_progress, deadline
     )
@@ -74,12 +74,20 @@ def explain(
     return to_counterfactuals(rows, scored, outcome, seconds, measures)
 
 
-def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Callback:
+def _watch(bar: ProgressBar, callback: Callback | None, deadline: float, n_people: int) -> Callback:
     """Shows progress, calls the user's callback, and enforces the time limit."""
+    n_settled, n_before, n_latest = 0, 0, 0
 
     def on_progress(progress: Progress) -> bool | None:
-        bar.show(progress.n_settled)
-        stop = callback(progress) if callback is not None else None
+        nonlocal n_settled, n_before, n_latest
+        # Each stage counts the people that it searches for, and rows, from the start.
+        if progress.n_evaluated < n_latest:
+            n_before += n_latest
+        n_latest = progress.n_evaluated
+        n_settled = max(n_settled, n_people - progress.n_factuals + progress.n_settled)
+        bar.show(n_settled)
+        so_far = Progress(n_people, n_settled, n_before + n_latest)
+        stop = callback(so_far) if callback is not None else None
         return stop or time.monotonic() >= deadline
 
     return on_progress

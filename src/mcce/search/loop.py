@@ -104,7 +104,8 @@ class PoolStage:
         )
 
     def _run_block(self, block: FactualBlock, monitor: BlockMonitor) -> SearchOutcome:
-        started, loop, further = time.perf_counter(), None, self.ranking.n_counterfactuals > 1
+        started, loop, expired = time.perf_counter(), None, False
+        further = self.ranking.n_counterfactuals > 1
         try:
             with self.task.within_deadline():
                 loop = Loop(self, block, monitor)
@@ -112,11 +113,13 @@ class PoolStage:
                 if further:
                     FurtherAnswers(loop).find()
         except ExpiredError:
+            expired = True
             monitor.stop()
         if loop is None:
             return SearchOutcome.merge(self.task.factuals, [])
         pool = loop.pool
-        if further and not monitor.stopped:
+        # Time that is up may leave the pool in the middle of a step.
+        if further and not expired:
             answers, rank = FurtherAnswers(loop).answers()
         else:
             answers = loop.best[loop.best >= 0]
@@ -467,7 +470,7 @@ class FurtherAnswers:
         number = times_seen_before(person)
         rank = number + 1
         if ranking.diversity is not None:
-            gower = pool.distance[row_ids]
+            gower = pool.gower(row_ids)
             rank = diverse_ranks(block, person, draw_of, number, gower, ranking)
         taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
         return row_ids[taken], rank[taken]

@@ -228,10 +228,14 @@ class Pool:
     def measured(self, row_ids: IntArray, rank: IntArray) -> MeasuredRows:
         """Rows with their measures, by factual and rank."""
         rows = self.rows(row_ids)
-        plain = is_plain_gower(self.rules.row_rules.distance)
-        gower = self.distance[row_ids] if plain else measure_rows(Gower(), rows)
-        costs = self.score[row_ids], self.sparsity[row_ids], gower
+        costs = self.score[row_ids], self.sparsity[row_ids], self.gower(row_ids)
         return MeasuredRows(rows.compacted(), self._keys(row_ids), rank, *costs).sort()
+
+    def gower(self, row_ids: IntArray) -> FloatArray:
+        """Gower distances without weights, whatever distance the search is for."""
+        if is_plain_gower(self.rules.row_rules.distance):
+            return self.distance[row_ids]
+        return measure_rows(Gower(), self.rows(row_ids))
 
     def as_block(self, row_ids: IntArray, person: IntArray, place: IntArray) -> Candidates:
         """Rows as candidates of some people, numbered from 0; each row at its place."""

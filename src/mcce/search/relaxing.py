@@ -97,6 +97,8 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
         if relaxation.reason_kind == "implausible":
             misses = _nearest(request.factuals, misses, lifted.answers)
         positions = positions[~np.isin(positions, sorted(remedies))]
+        if lifted.stopped:
+            break
     found = replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
     return found.with_seconds({"remedies": time.perf_counter() - started})
 
