@@ -36,7 +36,7 @@ from ..runtime.progress import ProgressBar
 from ..search.computed import ComputedColumn
 from ..search.config import kept_relations, weighted
 from ..search.consequences import Consequences, GrowingTables
-from ..search.plan import recomputed, row_filters
+from ..search.plan import computed_columns, row_filters
 from ..search.stage import ExplainSettings
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
@@ -238,7 +238,7 @@ class Requirements:
             constraints,
             relations,
             rules,
-            recomputed(fitted, settings, constraints),
+            computed_columns(fitted, settings, constraints),
         )
 
     def broken(self, rows: CandidateRows) -> dict[Hashable, BoolArray]:

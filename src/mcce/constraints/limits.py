@@ -20,7 +20,9 @@ from ..tables.schema import OWN, EncodedRows
 from .collection import Constraints
 from .kinds import FeatureConstraint, MissingLevel, moved, number_levels
 
+# In ``first`` and ``last``: any code is allowed. In ``high``: a run that holds no code.
 FREE = -1
+EMPTY = -1
 
 
 class FactualLimits:
@@ -98,7 +100,7 @@ class FactualLimits:
         else:
             low, high = self._level_runs(constraints, position, feature, factuals)
         if position in self._frozen:
-            high[self._frozen[position][factuals]] = FREE
+            high[self._frozen[position][factuals]] = EMPTY
         keep = high >= low
         return np.stack([low[keep], high[keep]], axis=1).astype(np.int32), keep.sum(axis=1)
 
@@ -119,11 +121,11 @@ class FactualLimits:
         low, high = np.empty((2, factuals.size, 3), dtype=np.int64)
         low[:, 0] = np.searchsorted(known, least, side="left")
         high[:, 0] = np.searchsorted(known, most, side="right") - 1
-        low[:, 1], high[:, 1] = len(known), len(known) if may_miss else FREE
+        low[:, 1], high[:, 1] = len(known), len(known) if may_miss else EMPTY
         # A feature may always keep its value, so its code can be drawn like any other.
         code = feature.encode(self.rows.own(position, factuals))[0]
         inside = ((low[:, :2] <= code[:, None]) & (code[:, None] <= high[:, :2])).any(axis=1)
-        low[:, 2], high[:, 2] = code, np.where(inside | (code < 0), FREE, code)
+        low[:, 2], high[:, 2] = code, np.where(inside | (code < 0), EMPTY, code)
         order = np.argsort(low, axis=1)
         return np.take_along_axis(low, order, axis=1), np.take_along_axis(high, order, axis=1)
 
@@ -219,7 +221,7 @@ def _runs_of(allowed: BoolArray) -> tuple[IntArray, IntArray]:
     _, after = np.nonzero(edges == -1)
     n_runs = np.bincount(row, minlength=len(allowed))
     width = max(1, int(n_runs.max(initial=0)))
-    low, high = np.zeros((len(allowed), width), np.int64), np.full((len(allowed), width), FREE)
+    low, high = np.zeros((len(allowed), width), np.int64), np.full((len(allowed), width), EMPTY)
     place = np.arange(row.size) - (np.cumsum(n_runs) - n_runs)[row]
     low[row, place], high[row, place] = start, after - 1
     return low, high

@@ -81,13 +81,13 @@ def grow_chain(
     columns = split_columns(schema, [*rows.tree_codes, is_desired.astype(np.int32)])
     last = [len(schema.features)] * chain.condition_on_decision
     most = chain.max_inputs
-    screen = None if most is None else Associations.of(rows)
+    associations = None if most is None else Associations.of(rows)
 
     def grow_feature(n_before: int) -> Sequence[Trees]:
         position = int(order[n_before])
         known = np.sort(np.concatenate([schema.immutable, order[:n_before]]))
-        if screen is not None:
-            known = screen.inputs(position, known, most)
+        if associations is not None:
+            known = associations.inputs(position, known, most)
         inputs = np.concatenate([known, last]).astype(np.int64)
         return grow(GrowTask(columns, inputs, position, growth))
 

@@ -81,18 +81,18 @@ class Conditionals:
     """All numbers of a table, each given the other features."""
 
     def fit(
-        self, rows: EncodedRows, n_jobs: int | None = 1, screen: Associations | None = None
+        self, rows: EncodedRows, n_jobs: int | None = 1, associations: Associations | None = None
     ) -> Conditionals:
         """Learn from training rows, accepted or not."""
-        wide = screen is not None
+        wide = associations is not None
         n_inputs, max_bins = (FEWER_INPUTS, FEWER_BINS) if wide else (N_INPUTS, MAX_BINS)
         table, numbers = BinnedColumns.of(rows, max_bins), rows.all_numbers
         row_numbers = np.arange(len(rows))
 
         def fit_one(position: int) -> Conditional:
             others = np.delete(np.arange(len(numbers)), position)
-            if screen is not None:
-                others = screen.inputs(position, others, MAX_SCREENED)
+            if associations is not None:
+                others = associations.inputs(position, others, MAX_SCREENED)
             return Conditional.fit(
                 table, numbers[position], position, row_numbers, others, n_inputs
             )

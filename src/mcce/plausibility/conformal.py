@@ -64,7 +64,7 @@ class Tail:
         upper: IntArray = np.searchsorted(self.values, values, side="left")
         return self._inverse(values, upper - 1, upper)
 
-    def inverse_of_own(self, values: FloatArray) -> FloatArray:
+    def inverse_of_held_out(self, values: FloatArray) -> FloatArray:
         """As :meth:`inverse` for held-out values themselves, each compared with the others."""
         first: IntArray = np.searchsorted(self.values, values, side="left")
         # One of several equal values is as large as the next.
@@ -93,7 +93,7 @@ class Calibration:
         parts = tuple(Tail.of(values) for values in nonconformity)
         largest = np.ones(rare.size)
         for tail, values in zip(parts, nonconformity, strict=True):
-            largest = np.maximum(largest, tail.inverse_of_own(values))
+            largest = np.maximum(largest, tail.inverse_of_held_out(values))
         if rare.sum() < N_RARE or (~rare).sum() < N_USUAL:
             return cls(parts, Tail.of(largest), None)
         return cls(parts, Tail.of(largest[~rare]), Tail.of(largest[rare]))

@@ -61,10 +61,12 @@ class PlausibilityModel:
         others = no[rng.permutation(no.size)[:most]]
         learned = np.concatenate([seen, others])
         self._describe(rows.take(np.flatnonzero(accepted)))
-        screen = Associations.of(rows) if is_wide(rows.schema) else None
-        self.support_: Support = Support().fit(rows, seen, learned, order, n_jobs, screen)
+        associations = Associations.of(rows) if is_wide(rows.schema) else None
+        self.support_: Support = Support().fit(rows, seen, learned, order, n_jobs, associations)
         # Relations between numbers are the same for all rows, and more rows show them better.
-        self.conditionals_: Conditionals = Conditionals().fit(rows.take(learned), n_jobs, screen)
+        self.conditionals_: Conditionals = Conditionals().fit(
+            rows.take(learned), n_jobs, associations
+        )
         nonconformity = self._nonconformity(held_out.tree_codes, held_out.all_numbers)
         rare = self.has_rare(held_out.tree_codes)
         self.calibration_: Calibration = Calibration.fit(nonconformity, rare)

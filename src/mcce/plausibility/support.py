@@ -51,13 +51,13 @@ class Support:
         all_rows: IntArray,
         order: IntArray,
         n_jobs: int | None = 1,
-        screen: Associations | None = None,
+        associations: Associations | None = None,
     ) -> Support:
         """Grow the trees on rows at these places."""
         responses = order[np.isin(order, level_positions(rows.schema))]
         self.chains_ = [
             LevelChain.grow(
-                rows.take(places), order, responses, n_jobs, screen, contradictions=number > 0
+                rows.take(places), order, responses, n_jobs, associations, contradictions=number > 0
             )
             for number, places in enumerate((accepted, all_rows) if responses.size else ())
         ]
@@ -104,7 +104,7 @@ class LevelChain:
         order: IntArray,
         responses: IntArray,
         n_jobs: int | None,
-        screen: Associations | None,
+        associations: Associations | None,
         *,
         contradictions: bool = False,
     ) -> LevelChain:
@@ -116,8 +116,8 @@ class LevelChain:
         def tree(position: int) -> Trees:
             before = order[: int(np.flatnonzero(order == position)[0])]
             inputs = np.sort(np.concatenate([schema.immutable, before]))
-            if screen is not None:
-                inputs = screen.inputs(position, inputs, MAX_INPUTS)
+            if associations is not None:
+                inputs = associations.inputs(position, inputs, MAX_INPUTS)
             response = tree_response(rows, position)
             return grow_tree(columns, inputs, response, rows.tree_codes[position], growth)
 

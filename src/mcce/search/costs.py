@@ -1,8 +1,9 @@
 """What rows cost a person: one function for each named search beyond the paper's.
 
 A search looks for the cheapest row that may be returned. Costs are compared with the price of
-having one more row scored, so their scale matters as well as their order. Rows with more changes
-than the fewest that do plus ``extra_changes``, and copies of training rows, come after all others.
+having one more row scored, so their scale matters as well as their order. Rows that
+exceed the smallest sufficient number of changes by more than ``extra_changes``, and copies of
+training rows, come after all others.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class RowMeasures:
     distance: FloatArray
     # Mean distance to the nearest accepted rows, and its median among accepted rows.
     knn_distance: FloatArray
-    typical: float
+    median_knn: float
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,16 @@ class Cost:
 
 def sparse(rows: RowMeasures) -> FloatArray:
     """The fewest changes; then rows close to real accepted ones and to the person."""
-    return rows.n_changes + 0.9 * _share(rows.knn_distance, rows.typical) + 0.06 * _near(rows)
+    return (
+        rows.n_changes
+        + 0.9 * _saturating(rows.knn_distance, rows.median_knn)
+        + 0.06 * _distance_share(rows)
+    )
 
 
 def near(rows: RowMeasures) -> FloatArray:
     """The fewest changes; then the smallest distance."""
-    return rows.n_changes + 0.9 * _near(rows)
+    return rows.n_changes + 0.9 * _distance_share(rows)
 
 
 def nearest(rows: RowMeasures) -> FloatArray:
@@ -59,32 +64,32 @@ def nearest(rows: RowMeasures) -> FloatArray:
 def balanced(rows: RowMeasures) -> FloatArray:
     """Close to real accepted rows, with few and small changes."""
     distance = np.minimum(rows.distance, LARGEST)
-    return rows.knn_distance + 0.1 * distance + _per_change(rows.typical) * rows.n_changes
+    return rows.knn_distance + 0.1 * distance + _per_change(rows.median_knn) * rows.n_changes
 
 
 def plausible(rows: RowMeasures) -> FloatArray:
     """Close to real accepted rows, with few changes."""
-    return rows.knn_distance + 0.5 * _per_change(rows.typical) * rows.n_changes
+    return rows.knn_distance + 0.5 * _per_change(rows.median_knn) * rows.n_changes
 
 
 COSTS: Mapping[str, Cost] = {
-    "sparse": Cost(sparse, lambda typical: 0.02, fewest_first=True),
-    "near": Cost(near, lambda typical: 0.01, uses_knn=False, fewest_first=True),
-    "nearest": Cost(nearest, lambda typical: 0.002, uses_knn=False),
-    "balanced": Cost(balanced, lambda typical: 0.02 * _per_change(typical)),
-    "plausible": Cost(plausible, lambda typical: 0.02 * _per_change(typical)),
+    "sparse": Cost(sparse, lambda median_knn: 0.02, fewest_first=True),
+    "near": Cost(near, lambda median_knn: 0.01, uses_knn=False, fewest_first=True),
+    "nearest": Cost(nearest, lambda median_knn: 0.002, uses_knn=False),
+    "balanced": Cost(balanced, lambda median_knn: 0.02 * _per_change(median_knn)),
+    "plausible": Cost(plausible, lambda median_knn: 0.02 * _per_change(median_knn)),
 }
 
 
-def _per_change(typical: float) -> float:
-    return 0.1 + 0.15 * typical
+def _per_change(median_knn: float) -> float:
+    return 0.1 + 0.15 * median_knn
 
 
-def _share(values: FloatArray, half: float) -> FloatArray:
+def _saturating(values: FloatArray, half: float) -> FloatArray:
     """From 0 to 1, and a half at ``half``."""
     values = np.minimum(values, LARGEST)
     return values / (values + max(half, 1e-9))
 
 
-def _near(rows: RowMeasures) -> FloatArray:
-    return _share(rows.distance, 0.5)
+def _distance_share(rows: RowMeasures) -> FloatArray:
+    return _saturating(rows.distance, 0.5)

@@ -43,10 +43,9 @@ from .costs import Cost, RowMeasures
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
 from .sources import Sources
 from .stage import BlockMonitor, SearchOutcome, SearchTask, blocks_of, run_blocks
-from .unanswered import explain_pool
+from .unanswered import reasons_and_misses
 
-# A person needs as much memory as this many draws, and the most threads: much of it is Python, and
-# more threads would wait.
+# Memory per person, in draws. Further threads would only wait for Python's lock.
 ROWS_PER_PERSON, MAX_THREADS = 1_000, 4
 # Blocks for each thread, but of no fewer draws than these.
 BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
@@ -61,8 +60,8 @@ MAX_BETTER = 16
 MAX_TRIES, MIN_TRIES, HOPELESS = (12, 36, 150), 12, 1e-3
 # By how much each refused row of a person raises the price of the next.
 WARY = 0.5
-# An optimistic stand-in for a knn distance that is not known yet, as a share of the median, unless
-# the person's own row is farther away than that.
+# Unmeasured knn distances count as this share of the median, or more if the person's own row is far
+# away.
 UNMEASURED = 0.25
 # An answer with changes undone is not scored if it is less likely to be valid than this.
 IMPOSSIBLE = 2e-3
@@ -88,7 +87,7 @@ class PoolStage:
     n_samples: int
     max_samples: int
     accepted: tuple[IntArray | Codes, ...]
-    final: bool = True
+    gives_reasons: bool = True
 
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block; whole blocks run in threads."""
@@ -125,9 +124,9 @@ class PoolStage:
             answers = loop.best[loop.best >= 0]
             rank = np.ones_like(answers)
         misses, reasons = MeasuredRows.empty(self.task.factuals), dict[int, Reason]()
-        if self.final and self.task.request.effort == "full" and not monitor.stopped:
+        if self.gives_reasons and self.task.request.effort == "full" and not monitor.stopped:
             left = np.flatnonzero(loop.best < 0)
-            misses, reasons = explain_pool(pool, left, loop.n_tried)
+            misses, reasons = reasons_and_misses(pool, left, loop.n_tried)
         monitor.finish(block.positions.size, pool.n_evaluated)
         searched = time.perf_counter() - started - pool.seconds_scored
         return SearchOutcome(
@@ -178,7 +177,7 @@ class Loop:
     def run(self) -> None:
         """Find everybody's first answer."""
         everybody = np.arange(self._done.size)
-        self.sources.add_first(everybody, plausible=self.stage.extra_changes > 0)
+        self.sources.add_first(plausible=self.stage.extra_changes > 0)
         self._combine(everybody)
         for _ in range(MAX_RESTARTS):
             self._settle()
@@ -298,11 +297,11 @@ class Loop:
     def _fewest_known(self) -> IntArray:
         """The fewest changes of the good rows of each person."""
         fewest = np.full(self._done.size, self.pool.n_mutable)
-        good = self.good(np.flatnonzero(self.pool.valid))
+        good = self.keep_good(np.flatnonzero(self.pool.valid))
         np.minimum.at(fewest, self.pool.person[good], self.pool.n_changes[good])
         return fewest
 
-    def good(self, row_ids: IntArray) -> IntArray:
+    def keep_good(self, row_ids: IntArray) -> IntArray:
         """Those of some rows that are valid and may be returned."""
         row_ids = row_ids[self.pool.valid[row_ids] & self.pool.scored[row_ids]]
         return row_ids[self.pool.may_return(row_ids)]
@@ -317,7 +316,7 @@ class Loop:
         pool.score_rows(row_ids)
         np.add.at(self.n_tried, person, pool.scored[row_ids])
         np.add.at(self.n_refused, person, pool.scored[row_ids] & ~pool.valid[row_ids])
-        found = self.good(row_ids)
+        found = self.keep_good(row_ids)
         if found.size:
             # First, because the time may be up any moment.
             first = found[best_of_each(pool.person[found], self.costs(found), found)]
@@ -332,10 +331,10 @@ class Loop:
         self.sources.add_around(good)
 
     def _update(self, people: IntArray) -> None:
-        """Find the best rows of people anew, none of which has a needless change."""
+        """Choose each person's best row again, among those without a needless change."""
         pool = self.pool
         good = np.flatnonzero(pool.valid & np.isin(pool.person, people))
-        good = self.needed(self.good(good))
+        good = self.keep_needed(self.keep_good(good))
         np.minimum.at(self.fewest, pool.person[good], pool.n_changes[good])
         cost = self.costs(good)
         first = best_of_each(pool.person[good], cost, good)
@@ -343,13 +342,13 @@ class Loop:
         self.best[people], self._best_cost[people] = -1, np.inf
         self.best[pool.person[best]], self._best_cost[pool.person[best]] = best, cost[first]
 
-    def needed(self, good: IntArray) -> IntArray:
+    def keep_needed(self, good: IntArray) -> IntArray:
         """Good rows that are not good any more with some of their changes undone."""
-        parent, child = self.sources.undone(good)
+        parent, child = self.sources.add_undone(good)
         needless = parent[self.pool.valid[child] & (self.pool.excluded_by[child] == MAY_RETURN)]
         return good[~np.isin(good, needless)]
 
-    def worth_checking(self, row_ids: IntArray) -> IntArray:
+    def keep_unrefused(self, row_ids: IntArray) -> IntArray:
         """Those of some rows that may be returned and are not known to be refused."""
         pool = self.pool
         row_ids = np.unique(row_ids[~pool.scored[row_ids]])
@@ -362,7 +361,7 @@ class Loop:
         pool = self.pool
         answered = people[self.best[people] >= 0]
         may = answered[pool.may_score(answered)]
-        child = self.worth_checking(self.sources.undone(self.best[may])[1])
+        child = self.keep_unrefused(self.sources.add_undone(self.best[may])[1])
         self._score(child)
         self._done[np.setdiff1d(answered, pool.person[child])] = True
         left = np.setdiff1d(people, answered)
@@ -403,10 +402,10 @@ class FurtherAnswers:
             rows = rows[(pool.chance(rows) >= LIKELY) | pool.complete[pool.person[rows]]]
             rows = self._different(rows, CHOICE_PER_ANSWER * n_wanted)
             rows = rows[pool.may_return(rows)]
-            good = loop.good(np.flatnonzero(np.isin(pool.person, people)))
-            selected, _ = self._select(np.concatenate([loop.needed(good), rows]))
-            child = self._loop.sources.undone(selected[pool.scored[selected]])[1]
-            chosen = np.concatenate([selected[~pool.scored[selected]], loop.worth_checking(child)])
+            good = loop.keep_good(np.flatnonzero(np.isin(pool.person, people)))
+            selected, _ = self._select(np.concatenate([loop.keep_needed(good), rows]))
+            child = self._loop.sources.add_undone(selected[pool.scored[selected]])[1]
+            chosen = np.concatenate([selected[~pool.scored[selected]], loop.keep_unrefused(child)])
             chosen = np.unique(chosen)
             person = pool.person[chosen]
             left = n_tried[person] + times_seen_before(person) < TRIES_PER_ANSWER * n_wanted
@@ -414,17 +413,17 @@ class FurtherAnswers:
             people = np.unique(pool.person[chosen])
             pool.score_rows(chosen)
             np.add.at(n_tried, pool.person[chosen], pool.scored[chosen])
-            found = loop.good(chosen)
+            found = loop.keep_good(chosen)
             if found.size:
                 loop.add_around(found)
 
     def answers(self) -> tuple[IntArray, IntArray]:
         """All answers by id, and their ranks."""
         loop = self._loop
-        good = loop.needed(loop.good(np.flatnonzero(self._pool.valid)))
-        parent, child = loop.sources.undone(good)
+        good = loop.keep_needed(loop.keep_good(np.flatnonzero(self._pool.valid)))
+        parent, child = loop.sources.add_undone(good)
         # A further answer is returned only if none of its changes may be needless.
-        doubtful = parent[np.isin(child, loop.worth_checking(child))]
+        doubtful = parent[np.isin(child, loop.keep_unrefused(child))]
         good = good[~np.isin(good, doubtful)]
         return self._select(np.union1d(good, loop.best[loop.best >= 0]))
 

@@ -32,7 +32,7 @@ class PaperStage:
     ranking: Ranking
     n_samples: int
     draw_plan: DrawPlan
-    final: bool = True
+    gives_reasons: bool = True
 
     def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
         """The stage with more draws each time: all of them, since scores are remembered."""
@@ -76,13 +76,15 @@ class PaperStage:
         task, started = self.task, time.perf_counter()
         block, monitor, ranked, seconds = prepared
         groups = np.unique(block.group)
-        validation = LazyValidation(ranked, task.decision, task.scores, groups, task.recomputed)
+        validation = LazyValidation(
+            ranked, task.decision, task.scores, groups, task.computed_places
+        )
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
             monitor.report(int(validation.settled.sum()), validation.n_evaluated)
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
-        if self.final and task.request.effort == "full":
-            misses, reasons = _explain_misses(validation)
+        if self.gives_reasons and task.request.effort == "full":
+            misses, reasons = _reasons_and_misses(validation)
         answers = validation.to_measured(validation.selection())
         monitor.finish(block.positions.size, validation.n_evaluated)
         return SearchOutcome(
@@ -103,7 +105,7 @@ class _Prepared(NamedTuple):
     seconds: dict[str, float]
 
 
-def _explain_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, Reason]]:
+def _reasons_and_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people without a valid candidate have none, and which came nearest."""
     ranked = validation.ranked
     person = np.flatnonzero(validation.settled & (validation.n_valid == 0))

@@ -62,7 +62,7 @@ def find_answers(request: SearchRequest) -> SearchOutcome:
     factuals, positions = request.factuals, request.positions
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
-    computed = recomputed(fitted, settings, constraints)
+    computed = computed_columns(fitted, settings, constraints)
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
@@ -102,7 +102,7 @@ def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
         )
 
 
-def recomputed(
+def computed_columns(
     fitted: Fitted, settings: ExplainSettings, constraints: Constraints
 ) -> list[ComputedColumn]:
     """The columns that a search recomputes when it changes others."""
@@ -147,25 +147,29 @@ class _StagePlan:
         sure = tuple(one for one in found or () if one.enforced)
         is_exact = self.settings.search.is_exact
         covered = is_exact or {one.relation for one in sure}.issuperset(self._relations())
-        with_all = [] if covered else self._stages(final=False)
+        with_all = [] if covered else self._stages(gives_reasons=False)
         enforced = self.fitted if found is None else replace(self.fitted, relations=sure)
-        return [*with_all, *replace(self, fitted=enforced)._stages(final=True)]
+        return [*with_all, *replace(self, fitted=enforced)._stages(gives_reasons=True)]
 
-    def _stages(self, *, final: bool) -> list[Stage]:
+    def _stages(self, *, gives_reasons: bool) -> list[Stage]:
         """The stages in order, each for those who have no answer yet."""
         if self.search.is_paper:
-            return self._paper_stages(final)
+            return self._paper_stages(gives_reasons)
         if isinstance(self.settings.search, ExactSearch):
-            return self._exact_stages(self.settings.search, final)
-        return [self._pool_stage(final)]
+            return self._exact_stages(self.settings.search, gives_reasons)
+        return [self._pool_stage(gives_reasons)]
 
-    def _exact_stages(self, search: ExactSearch, final: bool) -> list[Stage]:
+    def _exact_stages(self, search: ExactSearch, gives_reasons: bool) -> list[Stage]:
         """The exact search, and "near" for people beyond its budget."""
         from .exact import ExactStage
 
-        pool = self._pool_stage(final)
-        # With a time limit, the other search comes first, for people whom no proof reaches.
-        first = replace(pool, final=False) if math.isfinite(self.task.request.deadline) else None
+        pool = self._pool_stage(gives_reasons)
+        # With a time limit, "near" runs first, so that people without a proof still get answers.
+        first = (
+            replace(pool, gives_reasons=False)
+            if math.isfinite(self.task.request.deadline)
+            else None
+        )
         settings = [
             self._exact_settings(search, self._ranking(replace(self.search, copies=copies)).rules)
             for copies in self._in_turn(search)
@@ -177,18 +181,18 @@ class _StagePlan:
         """Copies that come last are allowed only where there is nothing else."""
         return ("never", "allow") if search.copies == "last" else (search.copies,)
 
-    def _paper_stages(self, final: bool) -> list[Stage]:
+    def _paper_stages(self, gives_reasons: bool) -> list[Stage]:
         """The paper's search, with copies of training rows only where there is nothing else."""
         n_samples, most = self.search.n_draws(self.settings.n_samples)
         plan, stages = DrawPlan(self.fitted.seed), list[Stage]()
         for copies in self._in_turn(self.search):
             ranking = self._ranking(replace(self.search, copies=copies))
-            is_last = final and not (self.search.copies == "last" and copies == "never")
+            is_last = gives_reasons and not (self.search.copies == "last" and copies == "never")
             stage = PaperStage(self.task, ranking, n_samples, plan, is_last)
             stages += [stage, *stage.with_more_draws(most)]
         return stages
 
-    def _pool_stage(self, final: bool) -> PoolStage:
+    def _pool_stage(self, gives_reasons: bool) -> PoolStage:
         """The search beyond the paper."""
         from ..plausibility.surrogate import Surrogate
         from .costs import COSTS
@@ -215,7 +219,7 @@ class _StagePlan:
             n_samples,
             most,
             _accepted_counts(fitted),
-            final,
+            gives_reasons,
         )
 
     def _ranking(self, search: Search) -> Ranking:

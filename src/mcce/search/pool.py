@@ -1,8 +1,8 @@
 """The pool: all rows that a search considers for a block of people, and what is known of each.
 
-Beyond the paper. Each distinct row of a person is stored once. Its changes and its distance are
-known from the start, and what the surrogate predicts of it; whether it may be returned is found out
-when that matters; the predictor's score is known once the row was scored.
+Beyond the paper. Each distinct row of a person is stored once. Its changes, its distance and the
+surrogate's prediction are known from the start; whether it may be returned is checked only when
+needed; its score is known once the predictor has scored it.
 
 A prediction is corrected by the surrogate's errors for the same person: at their own row, whose
 score is known, and at every row that was scored. Errors at rows that share more cells count more.
@@ -70,8 +70,8 @@ class Pool:
     """All rows considered for a block of people.
 
     ``positions`` are those of the people among the factuals; ``person`` numbers the people of the
-    block. The first rows are the people's own. For who is ``complete``, the pool holds all rows
-    that there can be.
+    block. The first rows are the people's own. For people marked ``complete``, the pool holds every
+    possible row.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ class Pool:
         return len(self.cells)
 
     @property
-    def recomputed(self) -> list[int]:
+    def computed_places(self) -> list[int]:
         """Places of the mutable features that are only recomputed from others."""
-        return self.task.recomputed
+        return self.task.computed_places
 
     def codes(self, row_ids: IntArray) -> Codes:
         """Codes of rows, shape (n_mutable, n_rows)."""
@@ -127,7 +127,7 @@ class Pool:
     def actions(self, row_ids: IntArray) -> Codes:
         """Codes of rows without what follows from other changes."""
         codes = self.codes(row_ids)
-        codes[self.recomputed] = OWN
+        codes[self.computed_places] = OWN
         return codes
 
     def rows(self, row_ids: IntArray) -> CandidateRows:
@@ -181,9 +181,9 @@ class Pool:
 
     def chance(self, row_ids: IntArray) -> FloatArray:
         """How likely rows are to be valid, as far as the surrogate can tell; 0 or 1 if scored."""
-        short = self.margin[row_ids] / self.error
+        inside = self.margin[row_ids] / self.error
         # Student's t distribution with two degrees of freedom: large errors are not rare.
-        chance = 0.5 + short / (2 * np.sqrt(2 + short * short))
+        chance = 0.5 + inside / (2 * np.sqrt(2 + inside * inside))
         return np.where(self.scored[row_ids], self.valid[row_ids], chance)
 
     def may_return(self, row_ids: IntArray) -> BoolArray:
@@ -252,7 +252,7 @@ class Pool:
         """What tells rows apart in the memory of scores: their people and actions."""
         keys = self.cells[row_ids].copy()
         keys[:, 0] = self.positions[keys[:, 0]]
-        keys[:, [1 + at for at in self.recomputed]] = OWN
+        keys[:, [1 + at for at in self.computed_places]] = OWN
         return keys
 
     def _number(self, cells: Codes) -> IntArray:
@@ -278,7 +278,7 @@ class Pool:
         sparsity = changed.sum(axis=1)
         self.sparsity = _append_with_room(self.sparsity, sparsity)
         if self.rules.count_actions:
-            sparsity = sparsity - changed[:, self.recomputed].sum(axis=1)
+            sparsity = sparsity - changed[:, self.computed_places].sum(axis=1)
         self.n_changes = _append_with_room(self.n_changes, sparsity)
         rows = self.rows(row_ids)
         distance = measure_rows(self.rules.row_rules.distance, rows)

@@ -29,7 +29,7 @@ from .reasons import BOUND_KINDS, constraint_kind
 from .stage import SearchOutcome, SearchRequest
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
-N_SAMPLES, MAX_LIFTED = 100, 8
+N_BRIEF_SAMPLES, MAX_LIFTED = 100, 8
 # Parameters of a search that exclude rows, and what lifts each.
 BOUNDS: dict[str, Any] = {
     "min_plausibility": 0.0,
@@ -78,7 +78,7 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
     settings, search = request.settings, request.settings.search.fallback
     if outcome.stopped or not request.fitted.n_desired or search.max_evaluations is not None:
         return outcome
-    n_samples = min(N_SAMPLES, settings.n_samples or N_SAMPLES)
+    n_samples = min(N_BRIEF_SAMPLES, settings.n_samples or N_BRIEF_SAMPLES)
     short = replace(search, max_samples=n_samples)
     one = replace(settings, search=short, n_samples=n_samples, n_counterfactuals=1, diversity=None)
     brief = replace(request, settings=one, effort="brief")

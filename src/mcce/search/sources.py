@@ -1,12 +1,11 @@
 """The sources of a pool: where the rows come from that a search considers.
 
 Beyond the paper. Draws of the model (step 2) are realistic as a whole, so the most promising are
-kept, and so are those of their changes that bring most: the surrogate ranks the changes of a draw
-by what each brings alone, and the shortest start of that list that it predicts valid is tried with
-single changes left out. Single changes go to frequent or evenly spaced values that a person may
-have, and to values between the person's own and one that is predicted valid. Combinations start
-from the most promising single changes. What follows from changes follows in every row, and features
-that change only together do so here.
+kept. The surrogate also ranks each draw's changes by their effect alone; the shortest prefix that
+it predicts valid enters the pool, also without single changes. Single changes go to frequent or
+evenly spaced values that a person may have, and to values between the person's own and one that is
+predicted valid. Combinations start from the most promising single changes. What follows from
+changes follows in every row, and features that change only together do so here.
 
 Always true: a person's rows depend on no other person.
 """
@@ -36,7 +35,7 @@ from .pool import Pool, PoolRules, best_of_each
 from .stage import SearchTask
 
 # Draws of a person whose changes are looked at.
-N_STARTS = 12
+N_DRAWS_TRIED = 12
 # Of them, plausible ones that are reduced as long as they stay plausible.
 N_PLAUSIBLE = 6
 # Draws of a person without an answer that are checked.
@@ -46,16 +45,17 @@ N_LOOKED_AT = 1000
 SHORT, SHORT_OF_LESS = -2.0, -1.0
 # Predictions so many typical errors inside the desired set are likely enough.
 ENOUGH = 1.0
-# Starts of a draw's list of changes: all up to this length and one in so many of the longer; those
-# predicted valid or nearly so are tried up to so many changes beyond the shortest valid one.
-ALL_STARTS, ONE_IN, BEYOND_SHORTEST = 12, 4, 2
+# Prefixes of a draw's list of changes: all up to this length and one in so many of the longer.
+# Those predicted valid or nearly so are tried up to so many changes beyond the shortest valid one.
+ALL_PREFIXES, ONE_IN, BEYOND_SHORTEST = 12, 4, 2
 # With more mutable features, only those that the surrogate splits on most often change alone.
 MAX_FEATURES = 32
 # Values of a feature that are tried: of one with few values all, of numbers this many quantiles,
 # and the most levels; for people for whom these are not enough, so many evenly spaced numbers.
 ALL_VALUES, N_QUANTILES, MAX_LEVELS, N_SPACED = 32, 15, 64, 60
-# Single changes kept for a person, also of more values, and those that are combined.
-N_SINGLES, N_MORE_SINGLES, N_COMBINED, PER_FEATURE, N_PAIRS = 40, 200, 24, 3, 40
+# Single changes kept for a person, also of more values, those that are combined, and combinations
+# kept and refined.
+N_SINGLES, N_MORE_SINGLES, N_COMBINED, PER_FEATURE, N_PAIRS, N_REFINED = 40, 200, 24, 3, 40, 12
 # Changes that are left out of a draw, one by one, at most; of more changes than the latter, all but
 # such shares are tried first.
 MAX_LEFT_OUT, MANY = 40, 32
@@ -101,8 +101,9 @@ class Sources:
             for counts, position in zip(accepted, schema.mutable, strict=True)
         ]
 
-    def add_first(self, people: IntArray, *, plausible: bool) -> None:
+    def add_first(self, *, plausible: bool) -> None:
         """Add single changes, and parts of the draws; with ``plausible``, of plausible ones too."""
+        people = np.arange(self.pool.positions.size)
         self._add_draws(self._candidates, people, plausible=plausible)
         del self._candidates
         self.add_singles(people)
@@ -120,10 +121,11 @@ class Sources:
                 drawn = self._draw(block, start, end)
                 self._add_draws(drawn, theirs, plausible=True, thorough=True)
 
-    def undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
-        """Pairs of rows and their versions with some changes undone, all of them in the pool.
+    def add_undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
+        """Pairs of rows and their versions with some changes undone, which are added if new.
 
-        Any of up to five changes are undone, one or two of more.
+        Of up to five changes every proper part is undone, of up to 30 one or two at a time, and of
+        more one.
         """
         pool = self.pool
         actions = pool.actions(row_ids)
@@ -148,7 +150,7 @@ class Sources:
 
     def add_around(self, row_ids: IntArray) -> None:
         """Add versions of rows with changes undone, and with values nearer to the own ones."""
-        self.undone(row_ids)
+        self.add_undone(row_ids)
         self._add_between(row_ids)
 
     def add_combinations(self, people: IntArray) -> None:
@@ -162,26 +164,26 @@ class Sources:
         single = single[
             best_of_each(pool.person[single], -pool.margin[single], single, n=N_COMBINED)
         ]
-        starts = single
+        bases = single
         for _ in range(2):
-            first = best_of_each(pool.person[starts], -pool.margin[starts], starts, n=N_COMBINED)
-            starts = self._joined(starts[first], single)
-            likely = starts[pool.margin[starts] >= 0]
-            nearest = best_of_each(pool.person[likely], pool.margin[likely], likely, n=N_STARTS)
+            first = best_of_each(pool.person[bases], -pool.margin[bases], bases, n=N_COMBINED)
+            bases = self._joined(bases[first], single)
+            likely = bases[pool.margin[bases] >= 0]
+            nearest = best_of_each(pool.person[likely], pool.margin[likely], likely, n=N_REFINED)
             likely = likely[nearest]
             self._add_between(likely)
             # Triples are only tried where no pair is predicted valid.
             enough = pool.person[likely[pool.may_return(likely)]]
-            starts = starts[~np.isin(pool.person[starts], enough)]
+            bases = bases[~np.isin(pool.person[bases], enough)]
 
-    def _joined(self, starts: IntArray, single: IntArray) -> IntArray:
+    def _joined(self, bases: IntArray, single: IntArray) -> IntArray:
         """Rows with one of the single changes more; returns the promising ones."""
         pool = self.pool
-        left, right = _pairs_within(pool.person[starts], pool.person[single])
-        first, second = pool.actions(starts[left]), pool.actions(single[right])
+        left, right = _pairs_within(pool.person[bases], pool.person[single])
+        first, second = pool.actions(bases[left]), pool.actions(single[right])
         apart = ~((first != OWN) & (second != OWN)).any(axis=0)
         codes = np.where(first == OWN, second, first)[:, apart]
-        return self._add_promising(pool.person[starts[left[apart]]], codes, N_PAIRS)
+        return self._add_promising(pool.person[bases[left[apart]]], codes, N_PAIRS)
 
     def _draw(self, block: FactualBlock, start: int, end: int) -> Candidates:
         """Draws of the model; what follows from changes follows when rows are added."""
@@ -211,7 +213,7 @@ class Sources:
         # Draws with many changes are the most likely to be plausible.
         by_changes = draw[some] if thorough else n_changes[some]
         keys = -np.minimum(inside[some], 0.0), by_changes, draw[some]
-        n = N_LOOKED_AT if thorough else N_STARTS
+        n = N_LOOKED_AT if thorough else N_DRAWS_TRIED
         chosen = some[best_of_each(person[some], *keys, n=n)]
         if plausible:
             row_ids = pool.add(person[chosen], drawn[:, chosen])
@@ -219,7 +221,7 @@ class Sources:
             self._reduce(may)
             if thorough:
                 chosen = chosen[~np.isin(person[chosen], pool.person[may])]
-                chosen = chosen[times_seen_before(person[chosen]) < N_STARTS]
+                chosen = chosen[times_seen_before(person[chosen]) < N_DRAWS_TRIED]
         self._add_parts(person[chosen], drawn[:, chosen])
 
     def _predict_draws(self, candidates: Candidates, people: IntArray) -> FloatArray:
@@ -233,7 +235,7 @@ class Sources:
 
     def _actions_of(self, codes: Codes) -> Codes:
         """Codes of new rows without what follows from other changes."""
-        codes[self.task.recomputed] = OWN
+        codes[self.task.computed_places] = OWN
         return codes
 
     def _first_fitting(self, row_ids: IntArray) -> IntArray:
@@ -267,7 +269,7 @@ class Sources:
         # The first changes of each row by what they bring, ever more of them.
         rank = np.full(changed.shape, changed.shape[1])
         rank[row, which] = place
-        kept = (place < ALL_STARTS) | (place % ONE_IN == 0)
+        kept = (place < ALL_PREFIXES) | (place % ONE_IN == 0)
         row, length = row[kept], place[kept]
         masks = rank[row] <= length[:, None]
         inside = pool.errors_inside(person[row], self._some(codes, row, masks))
@@ -477,21 +479,21 @@ class FeatureSets:
                 linked = np.isin(set_of, set_of[places])
                 set_of[linked] = set_of[linked].min()
         self.free: BoolArray = np.ones(set_of.size, dtype=bool)
-        self.free[task.recomputed] = False
+        self.free[task.computed_places] = False
         order = np.argsort(set_of, kind="stable")
         # Features by set, where each set starts among them, and how many it has.
         self._features = order[self.free[order]]
-        _, self._starts, self._sizes = np.unique(
+        _, self._offsets, self._sizes = np.unique(
             set_of[self._features], return_index=True, return_counts=True
         )
-        self.n = self._starts.size
+        self.n = self._offsets.size
 
     def changed(self, codes: Codes) -> BoolArray:
         """Which sets rows change, shape (n_rows, n_sets)."""
         if not self.n:
             return np.zeros((codes.shape[1], 0), dtype=bool)
         changed = codes[self._features] != OWN
-        return np.logical_or.reduceat(changed, self._starts, axis=0).T
+        return np.logical_or.reduceat(changed, self._offsets, axis=0).T
 
     def features(self, masks: BoolArray) -> BoolArray:
         """Which features are in chosen sets, shape (n_rows, n_mutable)."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .computed import ComputedColumn
     from .consequences import Consequences
 
-# A person is searched for again at most so often because answers failed the final call.
+# Searches per person, at most, if answers fail the final call.
 MAX_WITHDRAWN = 8
 # Between two reports of a block that runs in another thread.
 SECONDS_BETWEEN = 0.1
@@ -97,7 +97,8 @@ class SearchRequest:
     callback: Callback
     # By time.monotonic().
     deadline: float = math.inf
-    # "answers" gives no reasons and draws all at once; "brief" does not widen the search either.
+    # "answers" gives no reasons and, in the paper's search, draws all at once; "brief" does not
+    # widen the search either.
     effort: Literal["full", "answers", "brief"] = "full"
 
 
@@ -127,7 +128,7 @@ class SearchTask:
         return self.request.factuals
 
     @property
-    def recomputed(self) -> list[int]:
+    def computed_places(self) -> list[int]:
         """Places of the mutable features that are only recomputed from others."""
         return [] if self.consequences is None else self.consequences.places
 
@@ -221,7 +222,7 @@ class SearchOutcome:
         )
 
     def complete(self, positions: IntArray, *, stopped: bool) -> SearchOutcome:
-        """The outcome with a reason for people whom a stopped search did not reach."""
+        """The outcome with STOPPED for everyone who has neither an answer nor a reason."""
         left = set(positions.tolist()).difference(self.answers.owner.tolist())
         reasons = dict.fromkeys(sorted(left), STOPPED)
         return replace(self, reasons=reasons | dict(self.reasons), stopped=stopped)

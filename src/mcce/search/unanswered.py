@@ -28,7 +28,7 @@ class Tried(NamedTuple):
     goes_on: bool
 
 
-def explain_pool(
+def reasons_and_misses(
     pool: Pool, person: IntArray, n_tried: IntArray
 ) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people have no answer in a pool, and which of their rows came nearest."""
