@@ -61,6 +61,7 @@ REASONS = {
     "scored excluded": "other promising rows are excluded by",
     "excluded": "are excluded by",
     "none scored valid": "and accepted none",
+    "one scored not valid": "and did not accept it",
     "none scored": "combinations of changes",
     "nothing changes": "leave nothing that may change",
     "stopped": "stopped",

@@ -144,9 +144,7 @@ def test_a_reason_names_what_was_used_up():
 
     result = explain(fitted(Recorder(refusing), search), asking(30))
 
-    said = (
-        r"scored the most promising one and accepted none.*The limit max_evaluations was reached\.$"
-    )
+    said = r"most promising one and did not accept it.*The limit max_evaluations was reached\.$"
     assert len(result.missing)
     assert len(result.frame) == 0
     assert result.missing["reason"].str.contains(said).all()

@@ -248,3 +248,23 @@ def test_a_budget_that_cannot_be_is_refused():
     for name, value in [("max_rows", 0), ("max_nodes", 1.5)]:
         with pytest.raises(ParameterError, match=f"{name} must be"):
             ExactSearch(**{name: value})
+
+
+def test_nothing_is_proven_of_whom_the_predictor_took_answers_back_from():
+    seen = set()
+
+    def fickle(frame):
+        """Accepts a row once, and refuses it ever after."""
+        keys = [tuple(map(str, row)) for row in frame.itertuples(index=False)]
+        scores = np.where([key in seen for key in keys], 0.1, score(frame))
+        seen.update(keys)
+        return scores
+
+    people = bank(6, seed=1)
+    people = people[score(people) < 0.8]
+    explainer = MCCE(fickle, (0.8, 10), search="exact", random_state=0).fit(bank(60))
+
+    result = explain(explainer, people)
+
+    assert (result.missing["reason_kind"] == "unknown").all()
+    assert result.missing["reason"].str.contains("refused each of them in the final call").all()

@@ -44,13 +44,13 @@ def explain(
         raise ParameterError(f"callback must be None or a function, got {shorten(callback)}.")
     _check_memory(settings, fitted.schema.mutable.size)
     clock = Clock()
+    deadline = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     rows = fitted.schema.encode(X)
     clock.stop("encode")
     scored = fitted.decision.score(rows.frame)
     clock.stop("decision")
     positions = np.flatnonzero(~scored.valid)
     bar = ProgressBar(positions.size, "explain", settings.verbose)
-    deadline = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     on_progress = _watch(bar, callback, deadline, positions.size)
     request = SearchRequest(
         fitted, settings, constraints, rows, positions, scored, on_progress, deadline

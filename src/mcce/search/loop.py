@@ -63,8 +63,9 @@ WARY = 0.5
 # Unmeasured knn distances count as this share of the median, or more if the person's own row is far
 # away.
 UNMEASURED = 0.25
-# An answer with changes undone is not scored if it is less likely to be valid than this.
-IMPOSSIBLE = 2e-3
+# An answer with changes undone is not scored if it is less likely to be valid than this, by a
+# surrogate whose predictions agree in rank with the scores at least so much.
+IMPOSSIBLE, TRUSTED = 2e-3, 0.5
 # How often the search restarts with what the scores have shown.
 MAX_RESTARTS = 3
 # Penalties: per change above the limit, for a copy, and for a copy where there is no answer yet.
@@ -353,6 +354,7 @@ class Loop:
         pool = self.pool
         row_ids = np.unique(row_ids[~pool.scored[row_ids]])
         refused = pool.chance(row_ids) < IMPOSSIBLE
+        refused &= pool.rules.surrogate.rank_agreement >= TRUSTED
         row_ids = row_ids[~refused | pool.complete[pool.person[row_ids]]]
         return row_ids[pool.may_return(row_ids)]
 
@@ -368,8 +370,9 @@ class Loop:
         over = (self._n_widened[left] + 1 == len(MAX_TRIES)) | ~pool.may_score(left)
         over |= pool.complete[left] | (self.stage.task.request.effort == "brief")
         self._done[left[over]] = True
-        for wider in np.unique(self._n_widened[left[~over]]).tolist():
-            theirs = left[~over & (self._n_widened[left] == wider)]
+        n_widened = self._n_widened[left]
+        for wider in np.unique(n_widened[~over]).tolist():
+            theirs = left[~over & (n_widened == wider)]
             self.sources.widen(theirs, wider)
             self._n_widened[theirs] += 1
             self.sources.add_combinations(theirs)
@@ -447,7 +450,9 @@ class FurtherAnswers:
         loop, pool, ranking = self._loop, self._pool, self._ranking
         is_first = loop.best[pool.person[row_ids]] == row_ids
         if not loop.stage.cost.fewest_first:
-            most = loop.fewest[pool.person[row_ids]] + loop.stage.extra_changes
+            fewest, known = loop.fewest.copy(), row_ids[pool.scored[row_ids]]
+            np.minimum.at(fewest, pool.person[known], pool.n_changes[known])
+            most = fewest[pool.person[row_ids]] + loop.stage.extra_changes
             few = is_first | (pool.n_changes[row_ids] <= most)
             row_ids, is_first = row_ids[few], is_first[few]
         answered = loop.best[pool.person[row_ids]] >= 0

@@ -236,6 +236,16 @@ class SearchOutcome:
         answers = self.answers.take(~np.isin(self.answers.owner, positions))
         return replace(self, answers=answers, proven=self.proven.difference(positions.tolist()))
 
+    def without_proofs(self, positions: IntArray) -> SearchOutcome:
+        """The outcome without proofs that factuals have no answer, where some were withdrawn."""
+        again = set(positions.tolist())
+        reasons = {
+            person: UNSTABLE if person in again and why.kind == "proven" else why
+            for person, why in self.reasons.items()
+        }
+        unstable = {person for person, why in reasons.items() if why is UNSTABLE}
+        return replace(self, reasons=reasons, proven=self.proven - unstable)
+
     def without_reasons(self, positions: IntArray) -> SearchOutcome:
         """The outcome without the reasons and misses of factuals that are searched for again."""
         again = set(positions.tolist())
@@ -322,6 +332,8 @@ def _run_confirmed(task: SearchTask, stage: Stage, positions: IntArray) -> Searc
     parts = list[SearchOutcome]()
     for attempt in range(MAX_WITHDRAWN):
         outcome, rejected = _confirm(task, stage.run(positions))
+        if attempt:
+            outcome = outcome.without_proofs(positions)
         if not rejected.owner.size:
             return SearchOutcome.merge(task.factuals, [*parts, outcome])
         positions = np.unique(rejected.owner)

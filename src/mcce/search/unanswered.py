@@ -61,8 +61,9 @@ def _pool_reason(decision: Decision, tried: Tried) -> Reason:
     text = f"We looked at {tried.n_rows:,} combinations of changes. "
     n_scored = tried.n_scored
     if n_scored:
-        counted = "the most promising one" if n_scored == 1 else f"the {n_scored} most promising"
-        text += f"The predictor scored {counted} and accepted none. "
+        many = f"The predictor scored the {n_scored} most promising and accepted none. "
+        one = "The predictor scored the most promising one and did not accept it. "
+        text += one if n_scored == 1 else many
     if tried.closest is not None:
         text += _closest(decision, tried.closest)
     kind: ReasonKind = "refused" if n_scored else "unknown"
@@ -82,5 +83,6 @@ def _closest(decision: Decision, score: float) -> str:
     if not isinstance(desired, Interval):
         return ""
     low, high = desired.low + decision.min_margin, desired.high - decision.min_margin
-    needed = low if score < low else high
-    return f"The closest reached {score:.4g} of the {needed:.4g} needed. "
+    if score < low:
+        return f"The closest reached {score:.4g} of the {low:.4g} needed. "
+    return f"The closest reached {score:.4g}, where at most {high:.4g} would do. "
