@@ -119,8 +119,8 @@ def _fitted(trial: Trial, rows: pd.DataFrame) -> MCCE:
 def _search(name: str) -> Any:
     """A named search, or one with another required plausibility."""
     base, _, share = name.partition("@")
-    changes = {"min_plausibility": float(share)} if share else {}
-    return Search(base, **changes)  # type: ignore[arg-type]
+    # A name alone means the same in every version.
+    return Search(base, min_plausibility=float(share)) if share else name  # type: ignore[arg-type]
 
 
 def _path(folder: Path, trial: Trial, search: str) -> Path:
