@@ -54,8 +54,9 @@ MAX_FEATURES = 32
 # and the most levels; for people for whom these are not enough, so many evenly spaced numbers.
 ALL_VALUES, N_QUANTILES, MAX_LEVELS, N_SPACED = 32, 15, 64, 60
 # Single changes kept for a person, also of more values, those that are combined, and combinations
-# kept and refined.
+# predicted, kept and refined.
 N_SINGLES, N_MORE_SINGLES, N_COMBINED, PER_FEATURE, N_PAIRS, N_REFINED = 40, 200, 24, 3, 40, 12
+PAIRS_PREDICTED = 120
 # Changes that are left out of a draw, one by one, at most; of more changes than the latter, all but
 # such shares are tried first.
 MAX_LEFT_OUT, MANY = 40, 32
@@ -181,9 +182,15 @@ class Sources:
         pool = self.pool
         left, right = _pairs_within(pool.person[bases], pool.person[single])
         first, second = pool.actions(bases[left]), pool.actions(single[right])
-        apart = ~((first != OWN) & (second != OWN)).any(axis=0)
-        codes = np.where(first == OWN, second, first)[:, apart]
-        return self._add_promising(pool.person[bases[left[apart]]], codes, N_PAIRS)
+        apart = np.flatnonzero(~((first != OWN) & (second != OWN)).any(axis=0))
+        person = pool.person[bases[left[apart]]]
+        # As if the changes added up; the most promising of them are predicted.
+        gain = (pool.margin[single] - pool.margin[pool.person[single]]) / pool.error
+        inside = pool.margin[bases[left[apart]]] / pool.error + gain[right[apart]]
+        some = self._promising(person, inside, PAIRS_PREDICTED)
+        chosen = apart[some]
+        codes = np.where(first[:, chosen] == OWN, second[:, chosen], first[:, chosen])
+        return self._add_promising(person[some], codes, N_PAIRS)
 
     def _draw(self, block: FactualBlock, start: int, end: int) -> Candidates:
         """Draws of the model; what follows from changes follows when rows are added."""
@@ -457,11 +464,15 @@ class Sources:
 
     def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:
         """Add the rows of each person with the best predictions, at most so many."""
-        inside = self.pool.errors_inside(person, codes)
+        kept = self._promising(person, self.pool.errors_inside(person, codes), most)
+        return np.unique(self.pool.add(person[kept], codes[:, kept]))
+
+    @staticmethod
+    def _promising(person: IntArray, inside: FloatArray, most: int) -> IntArray:
+        """The best predictions of each person, at most so many."""
         order = np.arange(inside.size)
         # Of those that are predicted valid, the ones that only just are have the smallest changes.
-        kept = best_of_each(person, inside < SHORT, np.abs(inside - ENOUGH), order, n=most)
-        return np.unique(self.pool.add(person[kept], codes[:, kept]))
+        return best_of_each(person, inside < SHORT, np.abs(inside - ENOUGH), order, n=most)
 
     def _some(self, codes: Codes, row: IntArray, masks: BoolArray) -> Codes:
         """Some of the changes of rows, by sets of features."""
