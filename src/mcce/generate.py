@@ -157,10 +157,15 @@ def _sample(
 
 def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
     """The features as a fitted generator draws them, with its own tables if it has any."""
+    return _features(rows, tables_of(generator, rows))
+
+
+def tables_of(generator: Generator, rows: EncodedRows) -> Sequence[pd.Series[Any]]:
+    """The value tables of a fitted generator: its own, or those of training."""
     if not generator.capabilities.own_values:
-        return rows.schema.features
+        return rows.tables
     inventing = require(generator, "own_values", "The generator draws values of its own")
-    return _features(rows, value_tables(rows, inventing.tables_))
+    return value_tables(rows, inventing.tables_)
 
 
 def value_tables(

@@ -45,7 +45,8 @@ def bank():
     predictor = make_pipeline(encoder, LogisticRegression(max_iter=2_000))
     predictor.fit(german.features, (german.target == german.desired).astype(int))
     explainer = MCCE(predictor, (0.7, 1), immutable=german.immutable, search="balanced")
-    return explainer.set_params(n_counterfactuals=3, random_state=0).fit(german.features)
+    given = {"n_counterfactuals": 3, "diversity": 0.5, "random_state": 0}
+    return explainer.set_params(**given).fit(german.features)
 
 
 @pytest.fixture(scope="session")

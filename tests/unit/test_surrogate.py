@@ -76,7 +76,18 @@ def test_scores_outside_of_zero_and_one_are_imitated_as_they_are(train):
 
     assert surrogate.link == "identity"
     assert math.isnan(surrogate.threshold)
-    assert 1 < surrogate.error < 20
+    assert surrogate.error < 20
+
+
+def test_a_linear_predictor_is_imitated_exactly_and_trees_by_trees(train):
+    linear = fitted(lambda frame: numbers_of(frame)["salary"] / 50, train).surrogate_
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    model, numbers = classifier(train, model=tree)
+    stepped = fitted(model, numbers, Interval(0.6, 1.0)).surrogate_
+
+    assert linear.effects
+    assert linear.r2 > 0.9999
+    assert not stepped.effects
 
 
 class Labels:

@@ -2,8 +2,9 @@
 
 Beyond the paper. At fit the predictor has scored every training row. Boosted trees learn these
 scores from the codes of the rows: probabilities by their logit, labels without a threshold as 0
-and 1. A search may look at thousands of rows through the surrogate, and have the predictor score
-only those that it would return.
+and 1. Where a linear model predicts held-out scores better than trees, the trees learn what it
+leaves over. A search may look at thousands of rows through the surrogate, and have the predictor
+score only those that it would return.
 
 Always true: the surrogate never decides whether a row is valid; the order of the training
 rows changes nothing.
@@ -22,12 +23,15 @@ from ..kernels import Codes, FloatArray, IntArray
 from ..predictors.decision import Decision, Interval, ScoredRows
 from ..tables.schema import EncodedRows
 from .boosting import BinnedColumns, BoostedTrees, predict_each, screen
+from .effects import add_effects, fit_effects
 
 Link = Literal["logit", "identity", "label"]
 # Training rows that are enough to learn from, and one in ``HELD_OUT`` of them is held out.
 MAX_ROWS, HELD_OUT = 20_000, 6
 # Inputs of the trees.
 MAX_INPUTS = 64
+# Where a linear model leaves no more over than this share, trees alone are not tried.
+NEARLY_NOTHING = 0.1
 # Standard deviation of normal errors over the median of their size.
 NORMAL = 1.4826
 # Small trees first: they capture main effects, which extrapolate.
@@ -44,6 +48,8 @@ class Surrogate:
     """What imitates a decision, and how well; ``explainer.surrogate_`` is one."""
 
     trees: tuple[BoostedTrees, ...]
+    # By feature what each tree code adds to the trees; empty if the trees do better alone.
+    effects: tuple[FloatArray, ...]
     link: Link
     threshold: float
     r2: float
@@ -66,19 +72,31 @@ class Surrogate:
         if chosen.size < 2 * HELD_OUT or np.ptp(response[chosen]) == 0:
             return None
         held_out = chosen[HELD_OUT // 2 :: HELD_OUT]
+        others, known = chosen[~np.isin(chosen, held_out)], response[held_out]
         inputs = screen(
             table, response, np.arange(len(table.tables)), row_numbers=chosen, most=MAX_INPUTS
         )
-        tried = _boost(table, response, inputs, np.setdiff1d(chosen, held_out))
-        predicted = predict_each(tried, table.codes[:, held_out]).sum(axis=0)
-        trees = _boost(table, response, inputs, np.sort(chosen))
-        quality = _quality(predicted, response[held_out])
-        return cls(trees, link, threshold, *quality, chosen.size, held_out.size)
+
+        def predict(effects: tuple[FloatArray, ...]) -> FloatArray:
+            trees = _boost(table, response - add_effects(effects, table.codes), inputs, others)
+            return _predict(trees, effects, table.codes[:, held_out])
+
+        effects = fit_effects(rows, response, others)
+        left_over = _spread(known - add_effects(effects, table.codes[:, held_out]))
+        if left_over > NEARLY_NOTHING * _spread(known):
+            predicted = predict(())
+            if left_over >= _spread(known - predicted):
+                effects = ()
+        if effects:
+            predicted, effects = predict(effects), fit_effects(rows, response, chosen)
+        trees = _boost(table, response - add_effects(effects, table.codes), inputs, chosen)
+        quality = _quality(predicted, known)
+        return cls(trees, effects, link, threshold, *quality, chosen.size, held_out.size)
 
     @classmethod
     def unlearned(cls) -> Surrogate:
         """One that knows nothing: a row may as well be valid as not."""
-        return cls((), "label", math.nan, 0.0, 0.0, 0.5, 0, 0)
+        return cls((), (), "label", math.nan, 0.0, 0.0, 0.5, 0, 0)
 
     def __repr__(self) -> str:
         return (
@@ -86,20 +104,28 @@ class Surrogate:
             f"{self.n_held_out} of {self.n_rows} training rows>"
         )
 
-    def inputs(self, most: int) -> IntArray:
-        """Positions of the features that its trees split most often, at most ``most``."""
-        used: list[IntArray | Codes] = [np.empty(0, dtype=np.int64)]
-        for trees in self.trees:
-            feature = trees.ensemble_.nodes.feature
-            used.append(trees.ensemble_.inputs[feature[feature >= 0]])
-        positions, n_splits = np.unique(np.concatenate(used), return_counts=True)
-        return positions[np.argsort(-n_splits, kind="stable")[:most]].astype(np.int64)
+    def inputs(self, most: int, among: IntArray) -> IntArray:
+        """Positions of those of some features that matter most, at most ``most``.
+
+        That is those with the largest effects, or that the trees split most often.
+        """
+        if self.effects:
+            weight = np.array([np.ptp(effect) for effect in self.effects])
+        else:
+            weight = np.zeros(int(among.max(initial=-1)) + 1)
+            for trees in self.trees:
+                feature = trees.ensemble_.nodes.feature
+                used = trees.ensemble_.inputs[feature[feature >= 0]]
+                n_splits = np.bincount(used, minlength=weight.size)
+                weight += n_splits[: weight.size]
+        order = among[np.argsort(-weight[among], kind="stable")]
+        return order[weight[order] > 0][:most]
 
     def predict(self, tree_codes: Codes) -> FloatArray:
         """The response to rows, given tree codes of all features."""
         if not self.trees:
             return np.full(tree_codes.shape[1], 0.5)
-        return predict_each(self.trees, tree_codes).sum(axis=0)
+        return _predict(self.trees, self.effects, tree_codes)
 
     def response(self, scored: ScoredRows) -> FloatArray:
         """The predictor's scores of rows, on the scale of the surrogate."""
@@ -127,6 +153,12 @@ class Surrogate:
         return Interval(low, max(low, high))
 
 
+def _predict(
+    trees: tuple[BoostedTrees, ...], effects: tuple[FloatArray, ...], tree_codes: Codes
+) -> FloatArray:
+    return predict_each(trees, tree_codes).sum(axis=0) + add_effects(effects, tree_codes)
+
+
 def _order(rank: IntArray, response: FloatArray) -> IntArray:
     """Rows by rank, then by response."""
     if int(rank.max(initial=-1)) + 1 < rank.size:
@@ -140,6 +172,7 @@ def _boost(
     table: BinnedColumns, response: FloatArray, inputs: IntArray, row_numbers: IntArray
 ) -> tuple[BoostedTrees, ...]:
     """Small trees, then large ones that predict what these leave over."""
+    row_numbers = np.sort(row_numbers)
     small = clone(SMALL_TREES).fit(table, response, inputs=inputs, row_numbers=row_numbers)
     left_over = np.zeros_like(response)
     left_over[row_numbers] = response[row_numbers] - small.predict(table.codes[:, row_numbers])
@@ -189,6 +222,12 @@ def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float,
     size = np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1])
     agreement = ranks[0] @ ranks[1] / size if size else 0.0
     return float(r2), min(max(float(agreement), -1.0), 1.0), typical
+
+
+def _spread(values: FloatArray) -> float:
+    """Standard deviation of values whose squares may overflow."""
+    largest = np.abs(values).max() or 1.0
+    return float(largest * np.std(values / largest))
 
 
 def _ranks(values: FloatArray) -> FloatArray:

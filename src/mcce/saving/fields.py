@@ -128,6 +128,13 @@ def _tail(plain: Any, schema: Schema) -> Tail:
     return Tail(values)
 
 
+def _effect(plain: Any, schema: Schema) -> FloatArray:
+    effect: FloatArray = vector(plain, np.float64)
+    if not np.isfinite(effect).all():
+        raise SavedFileError("the effects of values are not finite")
+    return effect
+
+
 def _optional(read: Reader) -> Reader:
     return lambda plain, schema: None if plain is None else read(plain, schema)
 
@@ -145,6 +152,7 @@ FIELDS: dict[type[Any], dict[str, Reader]] = {
     LabelRule: {"measure": _choice(*get_args(LabelMeasure)), "low": _real(), "high": _real()},
     Surrogate: {
         "trees": _several(_boosted),
+        "effects": _several(_effect),
         "link": _choice(*get_args(Link)),
         "threshold": _threshold,
         "r2": _real(high=1.0),
@@ -192,6 +200,9 @@ def unpack_surrogate(plain: Any, schema: Schema) -> Surrogate:
     surrogate = Surrogate(**read_fields(Surrogate, plain, schema, "what imitates the predictor"))
     if len(surrogate.trees) != 2:
         raise SavedFileError("what imitates the predictor is not two models")
+    sizes = [feature.n_codes + 1 for feature in schema.features]
+    if surrogate.effects and [effect.size for effect in surrogate.effects] != sizes:
+        raise SavedFileError("the effects of values are not those of its columns")
     if surrogate.n_held_out > surrogate.n_rows:
         raise SavedFileError("more rows are held out than there are")
     return surrogate

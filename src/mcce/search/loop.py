@@ -55,9 +55,9 @@ N_CHECKED = 8
 MIN_CHANCE = 1e-9
 # Rows scored for a person who has an answer already, at most.
 MAX_BETTER = 16
-# Rows scored for a person without an answer before each wider source, and after the last; rows
-# with a smaller chance than this are scored only if few were.
-MAX_TRIES, MIN_TRIES, HOPELESS = (12, 36, 150), 12, 1e-3
+# Rows scored for a person without an answer: with single changes, then with several, of ten times
+# the draws, and of all that there may be; rows with a smaller chance than this only if few were.
+MAX_TRIES, MIN_TRIES, HOPELESS = (4, 12, 36, 150), 12, 1e-3
 # By how much each refused row of a person raises the price of the next.
 WARY = 0.5
 # Unmeasured knn distances count as this share of the median, or more if the person's own row is far
@@ -164,7 +164,7 @@ class Loop:
         self._best_cost: FloatArray = np.full(n_people, np.inf)
         # The fewest changes that do for a person, as far as is known or predicted.
         self.fewest: IntArray = np.full(n_people, self.pool.n_mutable)
-        self.n_tried, self.n_refused, self._n_better, self._n_widened = np.zeros(
+        self.n_tried, self.n_refused, self._n_better, self._n_sources = np.zeros(
             (4, n_people), dtype=np.int64
         )
         self._done: BoolArray = np.zeros(n_people, dtype=bool)
@@ -178,12 +178,18 @@ class Loop:
     def run(self) -> None:
         """Find everybody's first answer."""
         everybody = np.arange(self._done.size)
-        self.sources.add_first(plausible=self.stage.extra_changes > 0)
-        self._combine(everybody)
+        self.sources.add_singles(everybody)
+        several = everybody
+        if self.stage.cost.fewest_first:
+            # One change that is predicted to do is tried first.
+            single = self._with_likely_single(everybody)
+            self.sources.add_draws(single, few=True)
+            several = np.setdiff1d(everybody, single)
+        self.add_several(several)
         for _ in range(MAX_RESTARTS):
             self._settle()
             # What was only predicted does not count any more.
-            self.fewest, before = self._fewest_known(), self.best.copy()
+            self.fewest, before = self.fewest_known(), self.best.copy()
             self._update(np.flatnonzero(before >= 0))
             self._done = self.best == before
             if self._done.all() or self.stopped():
@@ -228,6 +234,7 @@ class Loop:
         n_wanted = np.where(self.best >= 0, 1, np.maximum(self.n_tried // 3, 1))
         rows = self.open_rows(people)
         self._update_fewest(people, rows)
+        rows = rows[pool.excluded_by[rows] <= MAY_RETURN]
         n_checked = N_CHECKED
         while rows.size:
             index = self._index(rows)
@@ -251,7 +258,7 @@ class Loop:
 
     def _may_go_on(self, people: IntArray) -> BoolArray:
         """Whether people may have another row scored."""
-        most = np.array(MAX_TRIES)[self._n_widened[people]]
+        most = np.array(MAX_TRIES)[self._n_sources[people]]
         few = np.where(
             self.best[people] >= 0, self._n_better[people] < MAX_BETTER, self.n_tried[people] < most
         )
@@ -280,7 +287,7 @@ class Loop:
         if self.stage.cost.fewest_first:
             return
         pool = self.pool
-        fewest = self._fewest_known()
+        fewest = self.fewest_known()
         rows = rows[pool.chance(rows) >= LIKELY]
         n_checked = N_CHECKED
         while rows.size:
@@ -295,11 +302,13 @@ class Loop:
             n_checked *= 2
         self.fewest[people] = fewest[people]
 
-    def _fewest_known(self) -> IntArray:
-        """The fewest changes of the good rows of each person."""
-        fewest = np.full(self._done.size, self.pool.n_mutable)
-        good = self.keep_good(np.flatnonzero(self.pool.valid))
-        np.minimum.at(fewest, self.pool.person[good], self.pool.n_changes[good])
+    def fewest_known(self) -> IntArray:
+        """The fewest changes of the good rows of each person; copies count only on their own."""
+        pool, fewest = self.pool, np.full(self._done.size, self.pool.n_mutable)
+        good = self.keep_good(np.flatnonzero(pool.valid))
+        for rows in (good[pool.copy[good]], good[~pool.copy[good]]):
+            fewest[pool.person[rows]] = pool.n_mutable
+            np.minimum.at(fewest, pool.person[rows], pool.n_changes[rows])
         return fewest
 
     def keep_good(self, row_ids: IntArray) -> IntArray:
@@ -336,7 +345,8 @@ class Loop:
         pool = self.pool
         good = np.flatnonzero(pool.valid & np.isin(pool.person, people))
         good = self.keep_needed(self.keep_good(good))
-        np.minimum.at(self.fewest, pool.person[good], pool.n_changes[good])
+        originals = good[~pool.copy[good]]
+        np.minimum.at(self.fewest, pool.person[originals], pool.n_changes[originals])
         cost = self.costs(good)
         first = best_of_each(pool.person[good], cost, good)
         best = good[first]
@@ -365,27 +375,38 @@ class Loop:
         may = answered[pool.may_score(answered)]
         child = self.keep_unrefused(self.sources.add_undone(self.best[may])[1])
         self._score(child)
-        self._done[np.setdiff1d(answered, pool.person[child])] = True
+        done = np.setdiff1d(answered, pool.person[child])
+        # A copy, or several changes, where only single changes were looked at.
+        better = pool.copy[self.best[done]] | (pool.n_changes[self.best[done]] > 1)
+        wider = better & (self._n_sources[done] == 0) & pool.may_score(done)
+        self._done[done[~wider]] = True
         left = np.setdiff1d(people, answered)
-        over = (self._n_widened[left] + 1 == len(MAX_TRIES)) | ~pool.may_score(left)
-        over |= pool.complete[left] | (self.stage.task.request.effort == "brief")
+        n_sources, brief = self._n_sources[left], self.stage.task.request.effort == "brief"
+        over = (n_sources + 1 == len(MAX_TRIES)) | (brief & (n_sources > 0))
+        over |= pool.complete[left] | ~pool.may_score(left)
         self._done[left[over]] = True
-        n_widened = self._n_widened[left]
-        for wider in np.unique(n_widened[~over]).tolist():
-            theirs = left[~over & (n_widened == wider)]
-            self.sources.widen(theirs, wider)
-            self._n_widened[theirs] += 1
+        self.add_several(np.union1d(done[wider], left[~over]))
+        for n_widened in (1, 2):
+            theirs = left[~over & (n_sources == n_widened)]
+            self.sources.widen(theirs, n_widened - 1)
+            self._n_sources[theirs] += 1
             self.sources.add_combinations(theirs)
 
-    def _combine(self, people: IntArray) -> None:
-        """Add more for people for whom no single change is expected to do."""
-        pool = self.pool
-        rows = self.open_rows(people)
-        rows = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= LIKELY)]
-        left = np.setdiff1d(people, pool.person[rows[pool.may_return(rows)]])
-        left = left[~pool.complete[left]]
+    def add_several(self, people: IntArray) -> None:
+        """Add rows with several changes: draws, and combinations where no single change may do."""
+        people = people[self._n_sources[people] == 0]
+        self._n_sources[people] = 1
+        people = people[~self.pool.complete[people]]
+        self.sources.add_draws(people, plausible=self.stage.extra_changes > 0)
+        left = np.setdiff1d(people, self._with_likely_single(people))
         self.sources.add_singles(left, thorough=True)
         self.sources.add_combinations(left)
+
+    def _with_likely_single(self, people: IntArray) -> IntArray:
+        """Those of some people for whom a single change is predicted to do."""
+        pool, rows = self.pool, self.open_rows(people)
+        rows = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= LIKELY)]
+        return np.unique(pool.person[rows[pool.may_return(rows)]])
 
 
 class FurtherAnswers:
@@ -400,6 +421,7 @@ class FurtherAnswers:
         loop, pool, n_wanted = self._loop, self._pool, self._ranking.n_counterfactuals
         n_tried: IntArray = np.zeros(loop.best.size, dtype=np.int64)
         people = np.flatnonzero(loop.best >= 0)
+        loop.add_several(people)
         while people.size and not loop.stopped():
             rows = loop.open_rows(people)
             rows = rows[(pool.chance(rows) >= LIKELY) | pool.complete[pool.person[rows]]]
@@ -450,8 +472,7 @@ class FurtherAnswers:
         loop, pool, ranking = self._loop, self._pool, self._ranking
         is_first = loop.best[pool.person[row_ids]] == row_ids
         if not loop.stage.cost.fewest_first:
-            fewest, known = loop.fewest.copy(), row_ids[pool.scored[row_ids]]
-            np.minimum.at(fewest, pool.person[known], pool.n_changes[known])
+            fewest = np.minimum(loop.fewest, loop.fewest_known())
             most = fewest[pool.person[row_ids]] + loop.stage.extra_changes
             few = is_first | (pool.n_changes[row_ids] <= most)
             row_ids, is_first = row_ids[few], is_first[few]

@@ -12,7 +12,7 @@ Always true: a person's rows depend on no other person.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations, product
 
@@ -21,7 +21,7 @@ import numpy as np
 from ..candidates import Candidates
 from ..constraints.kinds import Together
 from ..constraints.limits import are_allowed, evenly_spaced, is_limited
-from ..generate import BYTES_PER_CANDIDATE, DrawPlan, FactualBlock, generate
+from ..generate import DrawPlan, FactualBlock, blocks, generate, tables_of
 from ..kernels import (
     BoolArray,
     Codes,
@@ -34,10 +34,11 @@ from ..tables.schema import OWN
 from .pool import Pool, PoolRules, best_of_each
 from .stage import SearchTask
 
-# Draws of a person whose changes are looked at.
-N_DRAWS_TRIED = 12
-# Of them, plausible ones that are reduced as long as they stay plausible.
-N_PLAUSIBLE = 6
+# Draws of a person of which parts are tried; of them, plausible ones that are reduced as long as
+# they stay plausible; and the least of both, for tables of many features. For people for whom a
+# single change is likely to do, few draws are.
+N_IN_PARTS, N_PLAUSIBLE = 12, 6
+MIN_IN_PARTS, MIN_PLAUSIBLE, FEW_IN_PARTS = 3, 2, 2
 # Draws of a person without an answer that are checked.
 N_LOOKED_AT = 1000
 # Predictions may fall short of the desired set by this many typical errors, and those of rows with
@@ -84,43 +85,48 @@ class Sources:
         n_draws: tuple[int, int],
         accepted: Sequence[IntArray | Codes],
     ) -> None:
-        self.task, self._block, self._plan = task, block, draw_plan
+        self.task, self._plan = task, draw_plan
         self._n_first, self._n_most = n_draws
-        candidates = self._draw(block, 0, self._n_first)
-        self.pool = Pool(task, rules, block.positions, candidates.tables)
-        self._candidates = candidates
-        schema = task.factuals.schema
+        rows, schema = task.factuals, task.factuals.schema
+        tables = tables_of(task.request.fitted.generator, rows)
+        self.pool = Pool(task, rules, block.positions, tables)
+        self._by_position = np.argsort(block.positions)
         self._sets = FeatureSets(task)
-        pairs = zip(candidates.tables, task.factuals.tables, strict=True)
+        width = max(self._sets.n, MAX_FEATURES)
+        self._n_in_parts = max(N_IN_PARTS * MAX_FEATURES // width, MIN_IN_PARTS)
+        self._n_plausible = max(N_PLAUSIBLE * MAX_FEATURES // width, MIN_PLAUSIBLE)
         # Values of a generator's own are only drawn.
+        pairs = zip(tables, rows.tables, strict=True)
         trained = np.array([table is known for table, known in pairs])
         self._alone = trained & self._sets.free
         if schema.mutable.size > MAX_FEATURES and rules.surrogate.trees:
-            self._alone &= np.isin(schema.mutable, rules.surrogate.inputs(MAX_FEATURES))
+            used = rules.surrogate.inputs(MAX_FEATURES, among=schema.mutable)
+            self._alone &= np.isin(schema.mutable, used)
         self._frequent = [
             frequent_codes(counts, schema.features[position].kind == "numeric")
             for counts, position in zip(accepted, schema.mutable, strict=True)
         ]
 
-    def add_first(self, *, plausible: bool) -> None:
-        """Add single changes, and parts of the draws; with ``plausible``, of plausible ones too."""
-        people = np.arange(self.pool.positions.size)
-        self._add_draws(self._candidates, people, plausible=plausible)
-        del self._candidates
-        self.add_singles(people)
+    def add_draws(self, people: IntArray, *, few: bool = False, plausible: bool = False) -> None:
+        """Add promising draws and parts of their changes, and if asked plausible ones, reduced."""
+        n = FEW_IN_PARTS if few else self._n_in_parts
+        for person, codes, inside, draw in self._drawn(people, 0, self._n_first):
+            n_changes = (codes != OWN).sum(axis=0)
+            chosen = best_of_each(person, -inside, n_changes, draw, n=n)
+            if plausible:
+                self._add_plausible(person[chosen], codes[:, chosen])
+            self._add_parts(person[chosen], codes[:, chosen])
 
     def widen(self, people: IntArray, n_widened: int) -> None:
-        """Add plausible draws among more of them, for people without an answer."""
+        """Add plausible ones among more draws, for people without an answer."""
         most = min(MORE_DRAWS * self._n_first, self._n_most)
         start, end = (0, most) if n_widened == 0 else (most, self._n_most)
-        if end > start:
-            order = np.argsort(self._block.group[people], kind="stable")
-            room = int(self.task.settings.memory * 1e6 / (BYTES_PER_CANDIDATE * (end - start))) + 1
-            for first in range(0, people.size, room):
-                theirs = people[order[first : first + room]]
-                block = FactualBlock(self._block.positions[theirs], self._block.group[theirs])
-                drawn = self._draw(block, start, end)
-                self._add_draws(drawn, theirs, plausible=True, thorough=True)
+        for person, codes, inside, draw in self._drawn(people, start, end):
+            chosen = best_of_each(person, -inside, draw, n=N_LOOKED_AT)
+            found = self._add_plausible(person[chosen], codes[:, chosen])
+            chosen = chosen[~np.isin(person[chosen], found)]
+            chosen = chosen[times_seen_before(person[chosen]) < self._n_in_parts]
+            self._add_parts(person[chosen], codes[:, chosen])
 
     def add_undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Pairs of rows and their versions with some changes undone, which are added if new.
@@ -192,44 +198,33 @@ class Sources:
         codes = np.where(first[:, chosen] == OWN, second[:, chosen], first[:, chosen])
         return self._add_promising(person[some], codes, N_PAIRS)
 
-    def _draw(self, block: FactualBlock, start: int, end: int) -> Candidates:
-        """Draws of the model; what follows from changes follows when rows are added."""
-        draws, task = np.arange(start, end, dtype=np.int64), self.task
-        generator = task.request.fitted.generator
-        return generate(generator, task.factual_limits, block, draws, self._plan)
+    def _drawn(
+        self, people: IntArray, start: int, end: int
+    ) -> Iterator[tuple[IntArray, Codes, FloatArray, IntArray]]:
+        """Distinct draws of people: whose, the changes, how far they fall short, and their numbers.
 
-    def _add_draws(
-        self,
-        candidates: Candidates,
-        people: IntArray,
-        *,
-        plausible: bool,
-        thorough: bool = False,
-    ) -> None:
-        """Add the most promising draws of people, and parts of their changes.
-
-        With ``plausible``, draws that nothing excludes are looked for too, ``thorough`` among many
-        of them, which are then the only ones of those people.
+        What follows from changes follows when rows are added.
         """
-        pool = self.pool
-        who, draw = np.nonzero(candidates.distinct[candidates.group])
-        inside = self._predict_draws(candidates, people)[candidates.group[who], draw]
-        drawn, person = self._actions_of(candidates.select(who, draw).codes), people[who]
-        n_changes = (drawn != OWN).sum(axis=0)
-        some = np.flatnonzero(n_changes > 0)
-        # Draws with many changes are the most likely to be plausible.
-        by_changes = draw[some] if thorough else n_changes[some]
-        keys = -np.minimum(inside[some], 0.0), by_changes, draw[some]
-        n = N_LOOKED_AT if thorough else N_DRAWS_TRIED
-        chosen = some[best_of_each(person[some], *keys, n=n)]
-        if plausible:
-            row_ids = pool.add(person[chosen], drawn[:, chosen])
-            may = self._first_fitting(row_ids[pool.margin[row_ids] >= 0])
-            self._reduce(may)
-            if thorough:
-                chosen = chosen[~np.isin(person[chosen], pool.person[may])]
-                chosen = chosen[times_seen_before(person[chosen]) < N_DRAWS_TRIED]
-        self._add_parts(person[chosen], drawn[:, chosen])
+        pool, task, draws = self.pool, self.task, np.arange(start, end, dtype=np.int64)
+        generator, limits = task.request.fitted.generator, task.factual_limits
+        if not draws.size:
+            return
+        for block in blocks(limits, pool.positions[people], draws.size, task.settings.memory):
+            at = np.searchsorted(pool.positions, block.positions, sorter=self._by_position)
+            theirs = self._by_position[at]
+            candidates = generate(generator, limits, block, draws, self._plan)
+            who, draw = np.nonzero(candidates.distinct[candidates.group])
+            inside = self._predict_draws(candidates, theirs)[candidates.group[who], draw]
+            codes = self._actions_of(candidates.select(who, draw).codes)
+            some = np.flatnonzero((codes != OWN).any(axis=0))
+            yield theirs[who[some]], codes[:, some], np.minimum(inside[some], 0.0), draw[some]
+
+    def _add_plausible(self, person: IntArray, codes: Codes) -> IntArray:
+        """Add draws, and the first that nothing excludes also reduced; returns whose these are."""
+        row_ids = self.pool.add(person, codes)
+        fitting = self._first_fitting(row_ids[self.pool.margin[row_ids] >= 0])
+        self._reduce(fitting)
+        return self.pool.person[fitting]
 
     def _predict_draws(self, candidates: Candidates, people: IntArray) -> FloatArray:
         """Predictions of draws, once for each group of people who share them."""
