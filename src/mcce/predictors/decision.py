@@ -506,15 +506,14 @@ class Decision:
         >>> Decision(len, Interval(0.5, 1.0), "call").desirability(np.array([0.25, 0.625]))
         array([-0.25 ,  0.125])
         """
-        if not isinstance(self.desired, Interval):
-            return scores
-        low, high = self.desired.low, self.desired.high
-        if self.columns:
-            low, high = (-math.inf if low <= 0 else low), (math.inf if high >= 1 else high)
-        return Interval(low, high).margin(scores)
+        ends = self._ends
+        return scores if ends is None else Interval(*ends).margin(scores)
 
     def shortfall(self, scores: FloatArray) -> FloatArray:
-        """Distance of each score to the desired set; 0 inside.
+        """How far each score is from one that is enough, the required margin included.
+
+        For an interval, the distance to it, or to the scores that are ``min_margin`` inside. For
+        labels, the distance of their probability to 1.
 
         Parameters
         ----------
@@ -524,15 +523,37 @@ class Decision:
         Returns
         -------
         (n_rows,)
-            Distances.
+            Distances; 0 for scores that are enough, and at an open end.
 
         Examples
         --------
-        >>> Decision(len, Interval(0.5, 1.0), "call").shortfall(np.array([0.25, 0.75]))
+        >>> decision = Decision(len, Interval(0.5, 1.0), "call")
+        >>> decision.shortfall(np.array([0.25, 0.75]))
         array([0.25, 0.  ])
+        >>> decision.with_margin(0.125).shortfall(np.array([0.25, 0.75]))
+        array([0.375, 0.   ])
         """
-        interval = self.desired if isinstance(self.desired, Interval) else Interval(1.0, math.inf)
-        return interval.shortfall(scores)
+        if not isinstance(self.desired, Interval):
+            return Interval(1.0, math.inf).shortfall(scores)
+        return np.maximum(self.min_margin - self.desirability(scores), 0.0)
+
+    @property
+    def score_bounds(self) -> tuple[float, float] | None:
+        """Lowest and highest score that is enough, with the required margin; None for labels."""
+        if self._ends is None:
+            return None
+        low, high = self._ends
+        return low + self.min_margin, high - self.min_margin
+
+    @property
+    def _ends(self) -> tuple[float, float] | None:
+        """The ends of the interval, infinite where a probability cannot pass them."""
+        if not isinstance(self.desired, Interval):
+            return None
+        low, high = self.desired.low, self.desired.high
+        if self.columns:
+            low, high = (-math.inf if low <= 0 else low), (math.inf if high >= 1 else high)
+        return low, high
 
     def _largest_margin(self) -> float:
         """The largest margin that a row can have."""
