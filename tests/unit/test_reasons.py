@@ -262,9 +262,7 @@ def test_a_reason_says_on_which_side_of_the_desired_set_the_best_score_is(case):
 
 
 def test_a_single_combination_is_called_one():
-    reason, _ = reason_of(
-        lambda f: f["a"], (2, 9), numbers(0, 1, 2), rules=[c.between("a", 0, 1)]
-    )
+    reason, _ = reason_of(lambda f: f["a"], (2, 9), numbers(0, 1, 2), rules=[c.between("a", 0, 1)])
 
     assert reason.startswith(
         "We looked at 1 combination of changes. The predictor scored it and did not accept it. The "

@@ -36,7 +36,10 @@ MAX_SAMPLES = 10_000
 
 
 class Defaults(NamedTuple):
-    """What a named search requires of answers, unless told otherwise."""
+    """What a named search requires of answers, unless told otherwise.
+
+    Without ``extra_changes``, the search puts the fewest changes first, whatever the gain.
+    """
 
     min_plausibility: float = 0.0
     extra_changes: int = 0
@@ -69,9 +72,10 @@ class Search:
         larger share gives more realistic answers with more changes; 0 requires nothing. None is
         0.05 for "balanced", 0.25 for "plausible", 0 for "paper" and 0.01 for the others.
     extra_changes
-        Changes above the fewest that would do for a person, allowed in exchange for a better
-        answer. None is 1 for "balanced" and "plausible", any number for "nearest", and 0 for the
-        others.
+        How many more changes than the fewest that suffice for a person, as far as the search knows,
+        an answer may have in exchange for being better: the first one and further ones alike. None
+        is 1 for "balanced" and "plausible", and any number for "nearest". The others put the fewest
+        changes first and accept 0 alone; their further answers have as many changes as it takes.
     max_samples
         The most draws of people without an answer. None draws no more for the paper's search, and
         up to 10,000 for the others.
@@ -140,6 +144,11 @@ class Search:
         self._resolve("consequences", "none" if of_paper else "recompute")
         check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
         check_whole("extra_changes", self.extra_changes, 0, 1000)
+        if self.extra_changes and not defaults.extra_changes:
+            raise ParameterError(
+                f"{self.name!r} puts the fewest changes first: extra_changes must be 0, got "
+                f"{self.extra_changes!r}. Leave it out, or use another search, such as 'balanced'."
+            )
         if self.max_samples is not None:
             check_count("max_samples", self.max_samples)
         check_bounds(self.max_sparsity, self.max_distance)
@@ -160,11 +169,6 @@ class Search:
             raise ParameterError(
                 f"rank_by={self.rank_by!r} counts actions, but the paper's search ranks draws by "
                 '"sparsity" and "distance". Pass these, or another search.'
-            )
-        if self.extra_changes:
-            raise ParameterError(
-                "The paper's search ranks by the fewest changes: extra_changes must be 0, got "
-                f"{self.extra_changes!r}. Leave it out, or use another search, such as 'balanced'."
             )
         if self.max_evaluations is not None:
             raise ParameterError(
