@@ -109,30 +109,6 @@ class Interval:
         below = scores <= self.high if self.closed in ("both", "right") else scores < self.high
         return above & below
 
-    def shortfall(self, scores: FloatArray) -> FloatArray:
-        """Distance of each score to the interval; 0 inside and at the ends.
-
-        Parameters
-        ----------
-        scores : (n_rows,)
-            Scores.
-
-        Returns
-        -------
-        (n_rows,)
-            Distances; NaN for NaN.
-
-        Examples
-        --------
-        >>> Interval(0.5, 1.0).shortfall(np.array([0.25, 0.75]))
-        array([0.25, 0.  ])
-        """
-        # A score at an infinite end is inside, although infinity minus infinity is NaN.
-        with np.errstate(invalid="ignore"):
-            below = np.where(scores < self.low, self.low - scores, 0.0)
-            above = np.where(scores > self.high, scores - self.high, 0.0)
-        return np.where(np.isnan(scores), np.nan, below + above)
-
     def margin(self, scores: FloatArray) -> FloatArray:
         """Distance of each score to the nearer finite end; negative outside.
 
@@ -533,9 +509,8 @@ class Decision:
         >>> decision.with_margin(0.125).shortfall(np.array([0.25, 0.75]))
         array([0.375, 0.   ])
         """
-        if not isinstance(self.desired, Interval):
-            return Interval(1.0, math.inf).shortfall(scores)
-        return np.maximum(self.min_margin - self.desirability(scores), 0.0)
+        enough = self.min_margin if isinstance(self.desired, Interval) else 1.0
+        return np.maximum(enough - self.desirability(scores), 0.0)
 
     @property
     def score_bounds(self) -> tuple[float, float] | None:
