@@ -142,7 +142,7 @@ class Search:
         self._resolve("extra_changes", defaults.extra_changes)
         self._resolve("copies", "allow" if of_paper else "last")
         self._resolve("consequences", "none" if of_paper else "recompute")
-        check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
+        _check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
         check_whole("extra_changes", self.extra_changes, 0, 1000)
         if self.extra_changes and not defaults.extra_changes:
             raise ParameterError(
@@ -151,10 +151,9 @@ class Search:
             )
         if self.max_samples is not None:
             check_count("max_samples", self.max_samples)
-        check_bounds(self.max_sparsity, self.max_distance)
-        check_margin_and_copies(self.margin, self.copies, get_args(Copies))
+        _check_limits(self)
         check_choice("consequences", self.consequences, get_args(ConsequenceMode))
-        check_rank_by(self.rank_by)
+        _check_rank_by(self.rank_by)
         check_real("tolerance", self.tolerance, "a finite number >= 0")
         if self.max_evaluations is not None:
             check_count("max_evaluations", self.max_evaluations)
@@ -281,8 +280,7 @@ class ExactSearch:
         check_count("max_rows", self.max_rows)
         check_whole("max_nodes", self.max_nodes, 1, 2**53)
         check_flag("keep_unseen", self.keep_unseen)
-        check_bounds(self.max_sparsity, self.max_distance)
-        check_margin_and_copies(self.margin, self.copies, get_args(Copies))
+        _check_limits(self)
 
     @property
     def needs(self) -> Needs:
@@ -336,28 +334,24 @@ def find_search(search: Any, generator: Any = "trees") -> Search | ExactSearch:
     return search
 
 
-def check_below_one(name: str, value: Any, expected: str) -> None:
+def _check_below_one(name: str, value: Any, expected: str) -> None:
     """Raise unless a value is a share below 1."""
     check_real(name, value, expected, most=1.0)
     if value == 1:
         raise ParameterError(f"{name} must be {expected}, got {shorten(value)}.")
 
 
-def check_bounds(max_sparsity: Any, max_distance: Any) -> None:
-    """Raise unless these are bounds on changes and distance, or None."""
-    if max_sparsity is not None:
-        check_count("max_sparsity", max_sparsity, least=0)
-    if max_distance is not None:
-        check_real("max_distance", max_distance, "a number >= 0", infinite=True)
+def _check_limits(search: Search | ExactSearch) -> None:
+    """Raise unless the limits of answers are bounds, a margin, and what to do with copies."""
+    if search.max_sparsity is not None:
+        check_count("max_sparsity", search.max_sparsity, least=0)
+    if search.max_distance is not None:
+        check_real("max_distance", search.max_distance, "a number >= 0", infinite=True)
+    check_real("margin", search.margin, "a finite number >= 0")
+    check_choice("copies", search.copies, get_args(Copies))
 
 
-def check_margin_and_copies(margin: Any, copies: Any, choices: Sequence[str]) -> None:
-    """Raise unless these are a margin, and what to do with copies of training rows."""
-    check_real("margin", margin, "a finite number >= 0")
-    check_choice("copies", copies, choices)
-
-
-def check_rank_by(names: Any) -> None:
+def _check_rank_by(names: Any) -> None:
     """Raise unless the keys of a ranking are known and named once each."""
     listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
     if not listed or not names or len({*names} & {*get_args(RankKey)}) < len(names):
