@@ -34,10 +34,11 @@ def searches(draw, beyond):
     kind = draw(st.sampled_from(["sampled", "exact"]))
     if kind == "exact":
         return ExactSearch(**bounds)
+    name = draw(st.sampled_from(BEYOND))
     return Search(
-        draw(st.sampled_from(BEYOND)),
+        name,
         min_plausibility=draw(st.sampled_from([0.0, 0.05, 0.5])),
-        extra_changes=draw(st.integers(0, 2)),
+        extra_changes=draw(st.integers(0, 2)) if Search(name).extra_changes else 0,
         max_samples=draw(st.sampled_from([None, 60])),
         **bounds,
     )

@@ -27,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from mcce import MCCE, Interval, ParameterError, PredictorError
 from mcce.predictors import make_decision
+from mcce.predictors.decision import Decision
 
 ROWS = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "sex": ["f", "m", "f", "m"]})
 X = ROWS[["x"]]
@@ -73,9 +74,12 @@ def test_the_ends_of_an_interval_may_be_infinite():
 def test_the_shortfall_is_the_way_to_the_interval():
     scores = np.array([-math.inf, -1.0, 0.5, 3.0, math.inf, math.nan])
 
-    assert str(Interval(0, 1).shortfall(scores).tolist()) == "[inf, 1.0, 0.0, 2.0, inf, nan]"
-    assert str(Interval(0, math.inf).shortfall(scores)[2:].tolist()) == "[0.0, 0.0, 0.0, nan]"
-    assert Interval(-math.inf, 0).shortfall(scores)[0] == 0.0
+    def shortfall(low, high):
+        return str(Decision(len, Interval(low, high), "call").shortfall(scores).tolist())
+
+    assert shortfall(0, 1) == "[inf, 1.0, 0.0, 2.0, inf, nan]"
+    assert shortfall(0, math.inf) == "[inf, 1.0, 0.0, 0.0, 0.0, nan]"
+    assert shortfall(-math.inf, 0) == "[0.0, 0.0, 0.5, 3.0, inf, nan]"
 
 
 def test_an_interval_that_cannot_be_is_an_error():

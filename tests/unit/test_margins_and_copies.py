@@ -99,6 +99,20 @@ def test_a_margin_counts_for_labels_with_probabilities():
     assert set(explain(model, train[:3]).frame["x"]) == {8}
 
 
+@pytest.mark.parametrize("name", ["paper", "near", "exact"])
+def test_the_nearest_miss_is_the_one_that_is_nearest_to_what_the_margin_requires(name):
+    grid = pd.DataFrame(np.indices((6, 6)).reshape(2, -1).T, columns=["a", "b"])
+    search = bounded(name, margin=0.4)
+    points = lambda frame: frame["a"] / 10 + frame["b"] / 100
+    model = MCCE(points, Interval(0.25, np.inf), search=search, random_state=0)
+
+    result = explain(model.fit(pd.concat([grid] * 4, ignore_index=True)), grid.head(1))
+
+    assert result.people["status"].tolist() == ["no answer"]
+    assert result.nearest_misses.to_numpy().tolist() == [[5, 5]]
+    assert result.people["nearest_score"].tolist() == [0.55]
+
+
 @pytest.mark.parametrize(
     ("predictor", "desired", "message"),
     [

@@ -53,6 +53,21 @@ def test_a_hole_ends_the_range():
     assert shown(explainer.ranges(result), "low", "high") == [[15, 17]]
 
 
+TWICE = {
+    "between": [c.between("b", high=18), c.between("b", low=2)],
+    "change": [c.change("b", at_most=13), c.change("b", at_least=0)],
+}
+
+
+@pytest.mark.parametrize("turn", [1, -1], ids=["first", "last"])
+@pytest.mark.parametrize("kind", TWICE)
+def test_of_two_constraints_of_a_kind_on_a_column_both_end_the_range(kind, turn):
+    explainer = fitted(constraints=TWICE[kind][::turn])
+    result = answered(explainer, {"a": 5, "b": 5}, [[5, 17]])
+
+    assert shown(explainer.ranges(result), "low", "high") == [[15, 18]]
+
+
 def test_a_box_is_smaller_than_its_ranges_and_labelled():
     explainer = fitted()
     result = answered(explainer, {"a": 5, "b": 5}, [[12, 12]])

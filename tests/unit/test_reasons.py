@@ -131,7 +131,7 @@ def test_a_reason_names_the_constraint_whose_lifting_gives_an_answer():
 
     result = explain(model, train[train["a"] < 5].head(3), constraints=rules)
 
-    expected = f" There is an answer without the constraint {rules[0].name!r}."
+    expected = f" Without the constraint {rules[0].name!r} there would be an answer."
     assert result.people["reason"].str.endswith(expected).all()
 
 
@@ -142,7 +142,8 @@ def test_a_reason_names_the_bound_whose_lifting_gives_an_answer():
 
     result = explain(model, train.head(1))
 
-    assert result.people["reason"].str.endswith(" There is an answer without max_sparsity=1.").all()
+    expected = " Without max_sparsity=1 there would be an answer."
+    assert result.people["reason"].str.endswith(expected).all()
     assert result.timings["remedies"] > 0
 
 
@@ -216,5 +217,122 @@ def test_a_predictor_that_never_keeps_its_word_leaves_people_without_an_answer()
         result = explainer.explain(pd.DataFrame({"salary": [10]}))
 
     assert result.frame.empty
-    assert "refused each of them in the final call" in result.missing["reason"].item()
+    assert "but refused each of them in the final call" in result.missing["reason"].item()
     assert result.missing["reason_kind"].item() == "unknown"
+
+
+# ---------------------------------------------------------------------------------------------
+# Reasons are true, and can be read by somebody who knows no statistics.
+
+
+def reason_of(predictor, desired, train, search=None, rules=(), **settings):
+    """The reason of the first training row, and its kind."""
+    search = search or Search("near", min_plausibility=0.0)
+    model = MCCE(predictor, desired, search=search, random_state=0, **settings).fit(train)
+    people = explain(model, train.head(1), constraints=rules).people
+    return people["reason"].item(), people["reason_kind"].item()
+
+
+def numbers(*values, n=40):
+    return pd.DataFrame({"a": np.resize(values, n).astype(float)})
+
+
+ENDS = {
+    "below a closed end": (Interval(0.5, 2.0), 0.25, "The best score was 0.25; at least 0.5 is"),
+    "at an open low end": (Interval(0.5, 2.0, "right"), 0.5, "was 0.5; more than 0.5 is needed."),
+    "above a closed end": (Interval(-2.0, -0.5), 0.75, "was 0.75; at most -0.5 is needed."),
+    "at an open high end": (Interval(-2.0, 0.5, "left"), 0.5, "was 0.5; less than 0.5 is needed."),
+    "a little short": (Interval(0.5, 2.0), 0.499999, "was 0.499999; at least 0.5 is needed."),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_a_reason_says_on_which_side_of_the_desired_set_the_best_score_is(case):
+    desired, best, said = ENDS[case]
+    reached = {0.0: desired.low - 9 if best < 0.6 and desired.low > 0 else desired.high + 9}
+    train = numbers(0, 1, 2)
+    # The third value is accepted, but not for people.
+    reached |= {1.0: best, 2.0: (desired.low + desired.high) / 2}
+    score = lambda frame: frame["a"].map(reached).to_numpy()
+
+    reason, kind = reason_of(score, desired, train, rules=[c.between("a", high=1)])
+
+    assert said in reason
+    assert kind != "unknown"
+
+
+def test_a_single_combination_is_called_one():
+    reason, _ = reason_of(lambda f: f["a"], (2, 9), numbers(0, 1, 2), rules=[c.between("a", 0, 1)])
+
+    assert reason.startswith(
+        "We looked at 1 combination of changes. The predictor scored it and did not accept it. The "
+        "best score was 1; at least 2 is needed."
+    )
+
+
+def test_the_most_promising_are_told_from_all():
+    train, rules = numbers(0, 1, 2, 3), [c.between("a", 0, 2)]
+
+    reason, _ = reason_of(lambda f: f["a"], (3, 9), train, rules=rules)
+
+    assert "We looked at 2 combinations of changes. The predictor scored all of them and" in reason
+    assert "most promising" not in reason
+
+
+def test_others_are_promising_only_where_some_were_scored():
+    train = numbers(0, 1, 2, 3)
+    search = Search("near", min_plausibility=0.0, max_distance=0.1)
+
+    reason, kind = reason_of(lambda f: f["a"], (3, 9), train, search)
+
+    assert "Promising ones are excluded by max_distance=0.1 (too far from the person's" in reason
+    assert "Other" not in reason
+    assert kind == "too_far"
+
+
+def test_constraints_are_blamed_only_where_there_are_some():
+    train = numbers(0, 1).assign(fixed=7.0)
+    immutable = {"immutable": ["a"]}
+
+    free, _ = reason_of(lambda f: f["a"], (1, 9), train, **immutable)
+    frozen, _ = reason_of(lambda f: f["a"], (1, 9), train, rules=[c.frozen("a")])
+
+    assert free.startswith("There is nothing to change: in the training data, each column that")
+    assert "constraint" not in free
+    assert frozen.startswith("The constraints and the values in the training data leave nothing")
+
+
+def test_a_margin_that_is_in_the_way_is_named_and_the_predictor_refused_nothing():
+    search = Search("near", min_plausibility=0.0, margin=0.4)
+
+    reason, kind = reason_of(
+        lambda f: f["a"] / 10, Interval(0.4, np.inf), numbers(*range(8)), search
+    )
+
+    assert "accepted none by the required margin. The best score was 0.7; at least 0.8 is" in reason
+    assert reason.endswith("with margin=0.4. Without margin=0.4 there would be an answer.")
+    assert kind == "unknown"
+
+
+def test_where_only_copies_would_do_the_ban_on_them_is_the_reason():
+    search = Search("near", min_plausibility=0.0, copies="never")
+
+    reason, kind = reason_of(lambda f: f["a"], (1, 9), numbers(0, 1), search)
+
+    assert reason.endswith(" Without copies='never' there would be an answer.")
+    assert kind == "ruled_out"
+
+
+@pytest.mark.parametrize("search", ["paper", "near"])
+def test_rows_that_were_withdrawn_are_not_called_refused(search):
+    predictor = Forgetful()
+    search = bounded(search, min_plausibility=0.0)
+    model = MCCE(predictor, (30, 100), search=search, random_state=0)
+    model.fit(pd.DataFrame({"salary": [10, 20, 30, 40] * 20}))
+    predictor.bound, predictor.seen = 999, {}
+
+    people = explain(model, pd.DataFrame({"salary": [10]})).people
+
+    assert "unstable" in people["reason"].item()
+    assert "accepted none" not in people["reason"].item()
+    assert people["reason_kind"].item() == "unknown"

@@ -68,6 +68,17 @@ def test_nothing_is_promised_of_an_answer_that_does_not_hold(explainer):
             make(explainer, **cells)
 
 
+@pytest.mark.parametrize("turn", [1, -1], ids=["first", "last"])
+def test_of_two_rules_of_a_kind_on_a_column_both_must_hold(explainer, turn):
+    rules = [
+        {"between": {"feature": "salary", "high": 92}},
+        {"between": {"feature": "salary", "low": 10}},
+    ]
+
+    with pytest.raises(ParameterError, match="between salary"):
+        make(explainer, rules=rules[::turn])
+
+
 def test_somebody_who_needs_no_answer_gets_no_receipt(explainer):
     person, answer = rows()
 

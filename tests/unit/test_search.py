@@ -70,6 +70,13 @@ def test_the_paper_s_search_says_what_it_cannot_do():
             Search("paper", **changes)
 
 
+@pytest.mark.parametrize("name", ["sparse", "near"])
+def test_a_search_for_the_fewest_changes_trades_none_for_a_better_answer(name):
+    with pytest.raises(ParameterError, match=f"'{name}' puts the fewest.*must be 0, got 2"):
+        Search(name, extra_changes=2)
+    assert Search(name, extra_changes=0) == Search(name)
+
+
 def test_a_search_has_its_name_and_what_changes_it():
     for name in NAMES:
         plain, changed = Search(name), Search(name, max_sparsity=2, margin=0.1)
@@ -199,7 +206,7 @@ def test_who_could_only_get_implausible_answers_learns_what_would_do(name):
     assert len(missing)
     assert (missing["reason_kind"] == "implausible").all()
     assert (points(result.nearest_misses) == 1).all()
-    named = missing["reason"].str.extract(r"an answer with min_plausibility=(\S+)\.$")[0]
+    named = missing["reason"].str.extract(r" With min_plausibility=(\S+) there would be")[0]
     for person, least in named.astype(float).items():
         assert least < 0.3
         lax = altered(model, search=replace(strict, min_plausibility=least))

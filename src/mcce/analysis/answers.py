@@ -241,32 +241,21 @@ class Requirements:
             computed_columns(fitted, settings, constraints),
         )
 
-    def broken(self, rows: CandidateRows) -> dict[Hashable, BoolArray]:
-        """Which rows break each requirement other than the decision, by name."""
+    def broken(self, rows: CandidateRows) -> dict[tuple[str, Hashable], BoolArray]:
+        """Which rows break each requirement other than the decision, by kind and name."""
         if not rows.owner.size:
             return {}
-        broken: dict[Hashable, BoolArray] = {
-            ("constraint", name): breaks for name, breaks in self._broken_constraints(rows).items()
-        }
+        broken: dict[tuple[str, Hashable], BoolArray] = {}
+        if self.constraints.listed:
+            by_name = self.constraints.broken(rows.rows, rows.owner, rows.frame)
+            broken = {("constraint", name): breaks for name, breaks in by_name.items()}
         for number, check in enumerate(self.rules.checks):
             broken["check", number] = ~check.keeps(rows)
         return broken
 
-    def keep_constraints(self, rows: CandidateRows) -> BoolArray:
-        """Which rows break no constraint."""
-        keep = np.ones(rows.owner.size, dtype=bool)
-        for breaks in self._broken_constraints(rows).values():
-            keep &= ~breaks
-        return keep
-
     def are_valid(self, rows: CandidateRows) -> BoolArray:
         """Which rows have the desired decision, by fresh calls of the predictor."""
         return score_in_calls(self.decision, rows).valid
-
-    def _broken_constraints(self, rows: CandidateRows) -> dict[str, BoolArray]:
-        if not self.constraints.listed or not rows.owner.size:
-            return {}
-        return self.constraints.broken(rows.rows, rows.owner, rows.frame)
 
 
 class Trials(AnswerVariants):
@@ -277,7 +266,11 @@ class Trials(AnswerVariants):
         self._requirements = requirements
         originals = self.originals()
         self._waived = requirements.broken(originals)
-        self.keep_constraints: BoolArray = requirements.keep_constraints(originals)
+        # Which of the counterfactuals themselves break no constraint.
+        self.keep_constraints: BoolArray = np.ones(len(answers), dtype=bool)
+        for (kind, _), broken in self._waived.items():
+            if kind == "constraint":
+                self.keep_constraints &= ~broken
         self.valid: BoolArray = requirements.are_valid(originals)
 
     def try_variants(

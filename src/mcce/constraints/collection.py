@@ -135,7 +135,7 @@ class Constraints:
     def broken(
         self, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
     ) -> dict[str, BoolArray]:
-        """Counterfactuals that break a constraint, by its name; decided by their values alone."""
+        """Counterfactuals that break a constraint of each name; decided by their values alone."""
         if not self.listed or not len(frame):
             return {}
         own = rows.frame.iloc[owner].reset_index(drop=True)
@@ -148,17 +148,21 @@ class Constraints:
                 at = positions[0]
                 feature = self.schema.features[at]
                 allowed = constraint.allows(feature, own.iloc[:, at], frame.iloc[:, at])
-                broken[constraint.name] = changed[at] & ~allowed
+                breaks = changed[at] & ~allowed
             elif isinstance(constraint, Frozen):
-                moved = changed[positions].any(axis=0) & self._applies_to(constraint, rows)[owner]
-                broken[constraint.name] = broken.get(constraint.name, False) | moved
+                moved = changed[positions].any(axis=0)
+                breaks = moved & self._applies_to(constraint, rows)[owner]
             elif isinstance(constraint, DeclaredRelation):
-                broken[constraint.name] = ~constraint.holds(frame, self.schema.adapter)
+                breaks = ~constraint.holds(frame, self.schema.adapter)
             elif isinstance(constraint, Derived):
-                broken[constraint.name] = ~self.keeps_derived(constraint, rows, owner, frame)
+                breaks = ~self.keeps_derived(constraint, rows, owner, frame)
             elif isinstance(constraint, (MaxChanges, Together)):
                 counted = positions or self.schema.mutable.tolist()
-                broken[constraint.name] = ~constraint.holds(changed[counted])
+                breaks = ~constraint.holds(changed[counted])
+            else:
+                continue
+            # Several constraints may have the same name.
+            broken[constraint.name] = broken.get(constraint.name, False) | breaks
         return broken
 
     @cached_property

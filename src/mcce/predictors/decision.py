@@ -109,30 +109,6 @@ class Interval:
         below = scores <= self.high if self.closed in ("both", "right") else scores < self.high
         return above & below
 
-    def shortfall(self, scores: FloatArray) -> FloatArray:
-        """Distance of each score to the interval; 0 inside and at the ends.
-
-        Parameters
-        ----------
-        scores : (n_rows,)
-            Scores.
-
-        Returns
-        -------
-        (n_rows,)
-            Distances; NaN for NaN.
-
-        Examples
-        --------
-        >>> Interval(0.5, 1.0).shortfall(np.array([0.25, 0.75]))
-        array([0.25, 0.  ])
-        """
-        # A score at an infinite end is inside, although infinity minus infinity is NaN.
-        with np.errstate(invalid="ignore"):
-            below = np.where(scores < self.low, self.low - scores, 0.0)
-            above = np.where(scores > self.high, scores - self.high, 0.0)
-        return np.where(np.isnan(scores), np.nan, below + above)
-
     def margin(self, scores: FloatArray) -> FloatArray:
         """Distance of each score to the nearer finite end; negative outside.
 
@@ -506,15 +482,14 @@ class Decision:
         >>> Decision(len, Interval(0.5, 1.0), "call").desirability(np.array([0.25, 0.625]))
         array([-0.25 ,  0.125])
         """
-        if not isinstance(self.desired, Interval):
-            return scores
-        low, high = self.desired.low, self.desired.high
-        if self.columns:
-            low, high = (-math.inf if low <= 0 else low), (math.inf if high >= 1 else high)
-        return Interval(low, high).margin(scores)
+        ends = self._ends
+        return scores if ends is None else Interval(*ends).margin(scores)
 
     def shortfall(self, scores: FloatArray) -> FloatArray:
-        """Distance of each score to the desired set; 0 inside.
+        """How far each score is from one that is enough, the required margin included.
+
+        For an interval, the distance to it, or to the scores that are ``min_margin`` inside. For
+        labels, the distance of their probability to 1.
 
         Parameters
         ----------
@@ -524,15 +499,36 @@ class Decision:
         Returns
         -------
         (n_rows,)
-            Distances.
+            Distances; 0 for scores that are enough, and at an open end.
 
         Examples
         --------
-        >>> Decision(len, Interval(0.5, 1.0), "call").shortfall(np.array([0.25, 0.75]))
+        >>> decision = Decision(len, Interval(0.5, 1.0), "call")
+        >>> decision.shortfall(np.array([0.25, 0.75]))
         array([0.25, 0.  ])
+        >>> decision.with_margin(0.125).shortfall(np.array([0.25, 0.75]))
+        array([0.375, 0.   ])
         """
-        interval = self.desired if isinstance(self.desired, Interval) else Interval(1.0, math.inf)
-        return interval.shortfall(scores)
+        enough = self.min_margin if isinstance(self.desired, Interval) else 1.0
+        return np.maximum(enough - self.desirability(scores), 0.0)
+
+    @property
+    def score_bounds(self) -> tuple[float, float] | None:
+        """Lowest and highest score that is enough, with the required margin; None for labels."""
+        if self._ends is None:
+            return None
+        low, high = self._ends
+        return low + self.min_margin, high - self.min_margin
+
+    @property
+    def _ends(self) -> tuple[float, float] | None:
+        """The ends of the interval, infinite where a probability cannot pass them."""
+        if not isinstance(self.desired, Interval):
+            return None
+        low, high = self.desired.low, self.desired.high
+        if self.columns:
+            low, high = (-math.inf if low <= 0 else low), (math.inf if high >= 1 else high)
+        return low, high
 
     def _largest_margin(self) -> float:
         """The largest margin that a row can have."""

@@ -36,7 +36,10 @@ MAX_SAMPLES = 10_000
 
 
 class Defaults(NamedTuple):
-    """What a named search requires of answers, unless told otherwise."""
+    """What a named search requires of answers, unless told otherwise.
+
+    Without ``extra_changes``, the search puts the fewest changes first, whatever the gain.
+    """
 
     min_plausibility: float = 0.0
     extra_changes: int = 0
@@ -69,9 +72,10 @@ class Search:
         larger share gives more realistic answers with more changes; 0 requires nothing. None is
         0.05 for "balanced", 0.25 for "plausible", 0 for "paper" and 0.01 for the others.
     extra_changes
-        Changes above the fewest that would do for a person, allowed in exchange for a better
-        answer. None is 1 for "balanced" and "plausible", any number for "nearest", and 0 for the
-        others.
+        How many more changes than the fewest that suffice for a person, as far as the search knows,
+        an answer may have in exchange for being better: the first one and further ones alike. None
+        is 1 for "balanced" and "plausible", and any number for "nearest". The others put the fewest
+        changes first and accept 0 alone; their further answers have as many changes as it takes.
     max_samples
         The most draws of people without an answer. None draws no more for the paper's search, and
         up to 10,000 for the others.
@@ -138,14 +142,18 @@ class Search:
         self._resolve("extra_changes", defaults.extra_changes)
         self._resolve("copies", "allow" if of_paper else "last")
         self._resolve("consequences", "none" if of_paper else "recompute")
-        check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
+        _check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
         check_whole("extra_changes", self.extra_changes, 0, 1000)
+        if self.extra_changes and not defaults.extra_changes:
+            raise ParameterError(
+                f"{self.name!r} puts the fewest changes first: extra_changes must be 0, got "
+                f"{self.extra_changes!r}. Leave it out, or use another search, such as 'balanced'."
+            )
         if self.max_samples is not None:
             check_count("max_samples", self.max_samples)
-        check_bounds(self.max_sparsity, self.max_distance)
-        check_margin_and_copies(self.margin, self.copies, get_args(Copies))
+        _check_limits(self)
         check_choice("consequences", self.consequences, get_args(ConsequenceMode))
-        check_rank_by(self.rank_by)
+        _check_rank_by(self.rank_by)
         check_real("tolerance", self.tolerance, "a finite number >= 0")
         if self.max_evaluations is not None:
             check_count("max_evaluations", self.max_evaluations)
@@ -160,11 +168,6 @@ class Search:
             raise ParameterError(
                 f"rank_by={self.rank_by!r} counts actions, but the paper's search ranks draws by "
                 '"sparsity" and "distance". Pass these, or another search.'
-            )
-        if self.extra_changes:
-            raise ParameterError(
-                "The paper's search ranks by the fewest changes: extra_changes must be 0, got "
-                f"{self.extra_changes!r}. Leave it out, or use another search, such as 'balanced'."
             )
         if self.max_evaluations is not None:
             raise ParameterError(
@@ -277,8 +280,7 @@ class ExactSearch:
         check_count("max_rows", self.max_rows)
         check_whole("max_nodes", self.max_nodes, 1, 2**53)
         check_flag("keep_unseen", self.keep_unseen)
-        check_bounds(self.max_sparsity, self.max_distance)
-        check_margin_and_copies(self.margin, self.copies, get_args(Copies))
+        _check_limits(self)
 
     @property
     def needs(self) -> Needs:
@@ -332,28 +334,24 @@ def find_search(search: Any, generator: Any = "trees") -> Search | ExactSearch:
     return search
 
 
-def check_below_one(name: str, value: Any, expected: str) -> None:
+def _check_below_one(name: str, value: Any, expected: str) -> None:
     """Raise unless a value is a share below 1."""
     check_real(name, value, expected, most=1.0)
     if value == 1:
         raise ParameterError(f"{name} must be {expected}, got {shorten(value)}.")
 
 
-def check_bounds(max_sparsity: Any, max_distance: Any) -> None:
-    """Raise unless these are bounds on changes and distance, or None."""
-    if max_sparsity is not None:
-        check_count("max_sparsity", max_sparsity, least=0)
-    if max_distance is not None:
-        check_real("max_distance", max_distance, "a number >= 0", infinite=True)
+def _check_limits(search: Search | ExactSearch) -> None:
+    """Raise unless the limits of answers are bounds, a margin, and what to do with copies."""
+    if search.max_sparsity is not None:
+        check_count("max_sparsity", search.max_sparsity, least=0)
+    if search.max_distance is not None:
+        check_real("max_distance", search.max_distance, "a number >= 0", infinite=True)
+    check_real("margin", search.margin, "a finite number >= 0")
+    check_choice("copies", search.copies, get_args(Copies))
 
 
-def check_margin_and_copies(margin: Any, copies: Any, choices: Sequence[str]) -> None:
-    """Raise unless these are a margin, and what to do with copies of training rows."""
-    check_real("margin", margin, "a finite number >= 0")
-    check_choice("copies", copies, choices)
-
-
-def check_rank_by(names: Any) -> None:
+def _check_rank_by(names: Any) -> None:
     """Raise unless the keys of a ranking are known and named once each."""
     listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
     if not listed or not names or len({*names} & {*get_args(RankKey)}) < len(names):

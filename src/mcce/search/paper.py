@@ -17,10 +17,11 @@ from ..candidates import MeasuredRows
 from ..counterfactuals.people import Reason
 from ..generate import DrawPlan, FactualBlock, generate
 from ..kernels import BoolArray, IntArray, Listing
+from ..postprocess.filters import RowFilter
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, SelectedDraws
 from ..runtime.threads import map_ordered
-from .reasons import Exclusion, exclusion_of, kind_of
+from .reasons import UNSTABLE, is_refused, kind_of_filters
 from .stage import BlockMonitor, SearchOutcome, SearchTask, blocks_of, run_blocks
 
 
@@ -114,9 +115,17 @@ def _reasons_and_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[
     nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
     values = score[nearest], listing.sparsity[nearest], listing.gower[nearest]
     selected = SelectedDraws(person, listing.draw[nearest], np.zeros_like(person), *values)
-    reasons = _reasons(ranked, person, listing, valid)
+    misses = validation.to_measured(selected)
     positions = ranked.candidates.positions[person].tolist()
-    return validation.to_measured(selected), dict(zip(positions, reasons, strict=True))
+    reasons = dict(zip(positions, _reasons(ranked, person, listing, valid), strict=True))
+    withdrawn = validation.scores.are_withdrawn(misses.key).tolist()
+    nearest_scores = zip(misses.owner.tolist(), misses.score.tolist(), withdrawn, strict=True)
+    for position, best, is_withdrawn in nearest_scores:
+        if reasons[position].kind == "refused" and is_withdrawn:
+            reasons[position] = UNSTABLE
+        elif reasons[position].kind == "refused" and not is_refused(validation.decision, best):
+            reasons[position] = Reason("unknown", reasons[position].text)
+    return misses, reasons
 
 
 def _reasons(
@@ -129,33 +138,36 @@ def _reasons(
         allowed &= ~out
     for row, n_valid in enumerate(valid.sum(axis=1).tolist()):
         n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
-        draws = f"{valid.shape[1]} draws ({n_distinct} distinct, {n_allowed} allowed)"
+        noun = "draw" if valid.shape[1] == 1 else "draws"
+        draws = f"{valid.shape[1]} {noun} ({n_distinct} distinct, {n_allowed} allowed)"
         counts = {one: int((out[row] & valid[row]).sum()) for one, out in excluded.items()}
         yield _reason(draws, n_valid, {one: n for one, n in counts.items() if n})
 
 
 def _exclusions(
     ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
-) -> dict[Exclusion, BoolArray]:
+) -> dict[RowFilter, BoolArray]:
     """Which draws each filter and bound excludes."""
     rules, draw = ranked.ranking.rules, listing.draw.astype(np.int64)
-    excluded = {
-        exclusion_of(keep): ~np.take_along_axis(ranked.passed[keep.name][person], draw, axis=1)
+    excluded: dict[RowFilter, BoolArray] = {
+        keep: ~np.take_along_axis(ranked.passed[keep.name][person], draw, axis=1)
         for keep in rules.filters
     }
     if rules.plausible is not None:
         plausible = ranked.plausible(person, listing.draw, valid)
-        excluded[exclusion_of(rules.plausible)] = valid & ~plausible
+        excluded[rules.plausible] = valid & ~plausible
     for bound in rules.bounds:
         cost: np.ndarray = listing.sparsity if bound.distance is None else listing.distance
-        excluded[exclusion_of(bound)] = cost > bound.most
+        excluded[bound] = cost > bound.most
     return excluded
 
 
-def _reason(draws: str, n_valid: int, excluded: Mapping[Exclusion, int]) -> Reason:
+def _reason(draws: str, n_valid: int, excluded: Mapping[RowFilter, int]) -> Reason:
     """Why nothing that was drawn is an answer; what excludes how many valid draws."""
     if not n_valid:
         return Reason("refused", f"No valid candidate among {draws}.")
     named = ", ".join(f"{one.name} ({count})" for one, count in excluded.items())
-    text = f"All {n_valid} valid candidates among {draws} are excluded by {named}."
-    return Reason(kind_of(excluded), text)
+    those = "The 1 valid candidate" if n_valid == 1 else f"All {n_valid} valid candidates"
+    verb = "is" if n_valid == 1 else "are"
+    text = f"{those} among {draws} {verb} excluded by {named}."
+    return Reason(kind_of_filters(excluded), text)

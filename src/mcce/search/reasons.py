@@ -7,46 +7,59 @@ gives an answer, that says best what stood in the way, and its kind becomes that
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+
+import numpy as np
 
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals.people import Reason, ReasonKind
 from ..postprocess.filters import Bound, IsPlausible, ObeysConstraint, RowFilter
+from ..predictors.decision import Decision, Interval
 
 STOPPED = Reason("stopped", "The search was stopped before an answer was found.")
 UNSTABLE = Reason(
-    "unknown", "The predictor accepted rows at first, and refused each of them in the final call."
+    "unknown",
+    "The predictor is unstable: it accepted rows during the search, but refused each of them in "
+    "the final call.",
 )
 NO_DESIRED = Reason("no_desired", "No training row has the desired decision.")
-BOUND_KINDS: dict[str, ReasonKind] = {"max_sparsity": "too_many_changes", "max_distance": "too_far"}
+# What a limit of a search makes of the reason of those whose rows it excludes.
+KINDS: dict[str, ReasonKind] = {
+    "min_plausibility": "implausible",
+    "max_sparsity": "too_many_changes",
+    "max_distance": "too_far",
+    "copies": "ruled_out",
+}
 
 
-class Exclusion(NamedTuple):
-    """What excludes rows from the answers, and the kind of reason that it makes."""
+def is_refused(decision: Decision, best: float) -> bool:
+    """Whether a best score shows that the predictor accepts nothing, whatever margin is required.
 
-    kind: ReasonKind
-    name: str
-
-
-def exclusion_of(keep: RowFilter) -> Exclusion:
-    """What a filter excludes by."""
-    if isinstance(keep, Bound):
-        return Exclusion(BOUND_KINDS[keep.parameter], keep.name)
-    if isinstance(keep, IsPlausible):
-        return Exclusion("implausible", keep.name)
-    if isinstance(keep, ObeysConstraint):
-        return Exclusion(constraint_kind(keep.constraint), keep.name)
-    return Exclusion("ruled_out", keep.name)
+    Without a margin it does: it is that of somebody without an answer.
+    """
+    if not decision.min_margin:
+        return True
+    desired = decision.desired
+    return isinstance(desired, Interval) and not desired.contains(np.array([best])).any()
 
 
-def constraint_kind(constraint: Constraint) -> ReasonKind:
+def kind_of_filter(excludes: RowFilter) -> ReasonKind:
+    """The kind of reason that a filter makes."""
+    if isinstance(excludes, Bound):
+        return KINDS[excludes.parameter]
+    if isinstance(excludes, IsPlausible):
+        return "implausible"
+    if isinstance(excludes, ObeysConstraint):
+        return kind_of_constraint(excludes.constraint)
+    return "ruled_out"
+
+
+def kind_of_constraint(constraint: Constraint) -> ReasonKind:
     """The kind of reason that a constraint makes."""
     return "too_many_changes" if isinstance(constraint, MaxChanges) else "ruled_out"
 
 
-def kind_of(excluded: Collection[Exclusion]) -> ReasonKind:
-    """The kind of a reason that several exclusions make; plausibility goes first."""
-    kinds = {one.kind for one in excluded}
-    first = "implausible", *BOUND_KINDS.values()
-    return next((kind for kind in first if kind in kinds), "ruled_out")
+def kind_of_filters(excluding: Collection[RowFilter]) -> ReasonKind:
+    """The kind of reason that several filters make; plausibility goes first."""
+    kinds = {kind_of_filter(one) for one in excluding}
+    return next(kind for kind in KINDS.values() if kind in kinds)

@@ -23,14 +23,13 @@ from ..counterfactuals.people import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..tables.schema import EncodedRows
-from .config import ExactSearch, Search
 from .plan import find_answers
-from .reasons import BOUND_KINDS, constraint_kind
+from .reasons import KINDS, kind_of_constraint
 from .stage import SearchOutcome, SearchRequest
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
 N_BRIEF_SAMPLES, MAX_LIFTED = 100, 8
-# Parameters of a search that exclude rows, and what lifts each.
+# Parameters of a search that exclude rows, and the value that lifts each.
 BOUNDS: dict[str, Any] = {
     "min_plausibility": 0.0,
     "max_sparsity": None,
@@ -38,7 +37,6 @@ BOUNDS: dict[str, Any] = {
     "margin": 0.0,
     "copies": "allow",
 }
-KINDS: dict[str, ReasonKind] = {"min_plausibility": "implausible", **BOUND_KINDS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +46,8 @@ class Relaxation:
     kind: Literal["bound", "constraint", "immutable"]
     name: str
     answers: Callable[[IntArray], SearchOutcome]
+    # How a reason names it, and the kind of the reason if lifting it gives an answer.
+    in_words: str = ""
     reason_kind: ReasonKind = "unknown"
 
 
@@ -60,10 +60,14 @@ def relaxations(request: SearchRequest, max_constraints: int | None = None) -> I
             changes: dict[str, Any] = {name: free}
             settings = replace(request.settings, search=replace(search, **changes))
             answers = partial(_answers, replace(request, settings=settings))
-            yield Relaxation("bound", name, answers, KINDS.get(name, "unknown"))
+            in_words = f"{name}={getattr(search, name)!r}"
+            # A smaller margin is enough for the predictor, so that it did not refuse everything.
+            yield Relaxation("bound", name, answers, in_words, KINDS.get(name, "unknown"))
     for constraint in constraints.limiting[:max_constraints]:
         answers = partial(_answers, replace(request, constraints=constraints.without(constraint)))
-        yield Relaxation("constraint", constraint.name, answers, constraint_kind(constraint))
+        in_words = f"the constraint {constraint.name!r}"
+        kind = kind_of_constraint(constraint)
+        yield Relaxation("constraint", constraint.name, answers, in_words, kind)
 
 
 def _answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
@@ -90,34 +94,26 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
             break
         lifted = relaxation.answers(positions)
         n_evaluated += lifted.n_evaluated
-        remedies = _named(request.fitted, relaxation, short, lifted.answers)
-        for person, remedy in remedies.items():
-            text = f"{reasons[person].text} There is an answer {remedy}."
+        found, remedies = lifted.answers, _remedies(request.fitted, relaxation, lifted.answers)
+        for person, remedy in zip(found.owner.tolist(), remedies, strict=True):
+            text = f"{reasons[person].text} {remedy} there would be an answer."
             reasons[person] = Reason(relaxation.reason_kind, text)
         if relaxation.reason_kind == "implausible":
-            misses = _nearest(request.factuals, misses, lifted.answers)
-        positions = positions[~np.isin(positions, sorted(remedies))]
+            misses = _nearest(request.factuals, misses, found)
+        positions = np.setdiff1d(positions, found.owner)
         if lifted.stopped:
             break
-    found = replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
-    return found.with_seconds({"remedies": time.perf_counter() - started})
+    explained = replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
+    return explained.with_seconds({"remedies": time.perf_counter() - started})
 
 
-def _named(
-    fitted: Fitted, relaxation: Relaxation, search: Search | ExactSearch, found: MeasuredRows
-) -> dict[int, str]:
-    """What helps each person who has an answer now, in words."""
-    owners, name = found.owner.tolist(), relaxation.name
-    if relaxation.kind == "constraint":
-        return dict.fromkeys(owners, f"without the constraint {name!r}")
+def _remedies(fitted: Fitted, relaxation: Relaxation, found: MeasuredRows) -> list[str]:
+    """What led to each answer, in words."""
     if relaxation.reason_kind != "implausible":
-        return dict.fromkeys(owners, f"without {name}={getattr(search, name)!r}")
+        return [f"Without {relaxation.in_words}"] * found.owner.size
     assert fitted.plausibility is not None
     reached = fitted.plausibility.measures(found.rows)["plausibility"].tolist()
-    return {
-        owner: f"with min_plausibility={_rounded_down(value):g}"
-        for owner, value in zip(owners, reached, strict=True)
-    }
+    return [f"With min_plausibility={_rounded_down(value):g}" for value in reached]
 
 
 def _rounded_down(value: float) -> float:
