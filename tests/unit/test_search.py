@@ -348,7 +348,14 @@ def test_the_nearest_of_all_rows_of_a_small_table_is_found():
 
 
 def test_the_nearest_are_never_farther_than_the_near():
-    near, nearest = (explain(altered(fitted(), search=name), people()) for name in BEYOND[-2:])
+    def uneven(frame):
+        """Two numbers that help the less, the larger they are."""
+        return np.sqrt(frame["salary"].fillna(30)) + np.sqrt(frame["years"])
+
+    explainer = MCCE(uneven, (12, 99), immutable=["sex"], random_state=0, search="near")
+    explainer.fit(bank(500))
+
+    near, nearest = (explain(altered(explainer, search=name), people()) for name in BEYOND[-2:])
 
     assert set(near.owner) == set(nearest.owner)
     gap = nearest.measures["l1"] - near.measures["l1"]
