@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -336,3 +337,38 @@ def test_no_row_of_somebody_who_is_answered_is_scored_twice(search):
             n_answered += 1
 
     assert n_answered >= 3
+
+
+def reason_seekers():
+    """People whose valid draws all change too much, and how many rows were scored for them."""
+    recorder, people = Recorder(), asking(30)
+    explainer = fitted(recorder, bounded(max_sparsity=0))
+    return explainer, people[score(people) < 0.9], recorder.n_rows
+
+
+def test_the_papers_search_can_be_stopped_while_it_looks_for_reasons():
+    explainer, people, n_rows = reason_seekers()
+    whole = explain(explainer, people)
+    n_all = n_rows.total()
+    n_rows.clear()
+
+    stopped = explain(explainer, people, callback=lambda progress: progress.n_evaluated > 0)
+
+    assert stopped.stopped
+    assert n_rows.total() < n_all / 2
+    same = stopped.people["reason"] == whole.people["reason"]
+    assert (stopped.people["reason"][~same] == STOPPED).all()
+    assert 0 < same.sum() < len(people)
+
+
+def test_the_papers_search_keeps_to_its_seconds_while_it_looks_for_reasons(monkeypatch):
+    explainer, people, n_rows = reason_seekers()
+    # Each scored row takes a second.
+    monkeypatch.setattr(time, "monotonic", lambda: float(n_rows.total()))
+
+    result = explain(explainer.set_params(max_seconds=2_000), people)
+
+    assert result.stopped
+    assert n_rows.total() <= 2 * 2_000
+    assert (result.missing["reason"] == STOPPED).any()
+    assert (result.missing["reason"] != STOPPED).any()

@@ -84,7 +84,8 @@ class PaperStage:
             monitor.report(int(validation.settled.sum()), validation.n_evaluated)
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
         if self.gives_reasons and task.request.effort == "full":
-            misses, reasons = _reasons_and_misses(validation)
+            explained = _score_excluded(validation, monitor)
+            misses, reasons = _reasons_and_misses(validation, explained)
         answers = validation.to_measured(validation.selection())
         monitor.finish(block.positions.size, validation.n_evaluated)
         return SearchOutcome(
@@ -105,10 +106,23 @@ class _Prepared(NamedTuple):
     seconds: dict[str, float]
 
 
-def _reasons_and_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, Reason]]:
+def _score_excluded(validation: LazyValidation, monitor: BlockMonitor) -> IntArray:
+    """Score all candidates of people without a valid one; the people done before a stop."""
+    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
+    if monitor.stopped:
+        return person[:0]
+    n_done, n_settled = 0, int(validation.settled.sum())
+    for n_done in validation.score_all(person):
+        if monitor.report(n_settled, validation.n_evaluated):
+            break
+    return person[:n_done]
+
+
+def _reasons_and_misses(
+    validation: LazyValidation, person: IntArray
+) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people without a valid candidate have none, and which came nearest."""
     ranked = validation.ranked
-    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
     listing, listed, valid, score = validation.list_all(person)
     shortfall = validation.decision.shortfall(score)
     nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
