@@ -372,3 +372,21 @@ def test_the_papers_search_keeps_to_its_seconds_while_it_looks_for_reasons(monke
     assert n_rows.total() <= 2 * 2_000
     assert (result.missing["reason"] == STOPPED).any()
     assert (result.missing["reason"] != STOPPED).any()
+
+
+def test_excluded_draws_of_somebody_who_gets_an_answer_with_more_draws_are_not_scored():
+    scored, recorder = [], Recorder()
+    recorder.function = lambda frame: scored.append(frame) or score(frame)
+    search = bounded(max_samples=800, max_sparsity=2)
+    explainer, people = fitted(recorder, search, n_samples=20), asking(30)
+    scored.clear()
+
+    result = explain(explainer, people)
+
+    answered = result.frame["person"]
+    rows = pd.concat(scored).set_index("person").astype(object)
+    rows = rows[rows.index.isin(answered)]
+    own = people.set_index("person").astype(object).loc[rows.index]
+    changed = (rows != own) & ~(rows.isna() & own.isna())
+    assert len(answered)
+    assert (changed.sum(axis=1) <= 2).all()

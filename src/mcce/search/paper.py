@@ -32,7 +32,7 @@ class PaperStage:
     ranking: Ranking
     n_samples: int
     draw_plan: DrawPlan
-    gives_reasons: bool = True
+    gives_reasons: bool = False
 
     def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
         """The stage with more draws each time: all of them, since scores are remembered."""
@@ -111,11 +111,11 @@ def _score_excluded(validation: LazyValidation, monitor: BlockMonitor) -> IntArr
     person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
     if monitor.stopped:
         return person[:0]
-    n_done, n_settled = 0, int(validation.settled.sum())
+    n_settled = int(validation.settled.sum())
     for n_done in validation.score_all(person):
         if monitor.report(n_settled, validation.n_evaluated):
-            break
-    return person[:n_done]
+            return person[:n_done]
+    return person
 
 
 def _reasons_and_misses(

@@ -184,13 +184,13 @@ class _StagePlan:
     def _paper_stages(self, gives_reasons: bool) -> list[Stage]:
         """The paper's search, with copies of training rows only where there is nothing else."""
         n_samples, most = self.search.n_draws(self.settings.n_samples)
-        plan, stages = DrawPlan(self.fitted.seed), list[Stage]()
+        plan, stages = DrawPlan(self.fitted.seed), list[PaperStage]()
         for copies in self._in_turn(self.search):
             ranking = self._ranking(replace(self.search, copies=copies))
-            is_last = gives_reasons and not (self.search.copies == "last" and copies == "never")
-            stage = PaperStage(self.task, ranking, n_samples, plan, is_last)
+            stage = PaperStage(self.task, ranking, n_samples, plan)
             stages += [stage, *stage.with_more_draws(most)]
-        return stages
+        # Only the last gives reasons, which take the scores of excluded draws.
+        return [*stages[:-1], replace(stages[-1], gives_reasons=gives_reasons)]
 
     def _pool_stage(self, gives_reasons: bool) -> PoolStage:
         """The search beyond the paper."""
