@@ -16,7 +16,7 @@ from bank import bank, score
 from mcce import MCCE, McceWarning, ParameterError, Search
 from mcce import constraints as c
 from mcce.protocols import Capabilities
-from searches import altered, assert_same, bounded, examples, explain, slow
+from searches import altered, assert_same, bounded, examples, explain, slow, texts
 
 BEYOND = ["sparse", "balanced", "plausible", "near", "nearest"]
 STOPPED = "The search was stopped before an answer was found."
@@ -390,3 +390,81 @@ def test_excluded_draws_of_somebody_who_gets_an_answer_with_more_draws_are_not_s
     changed = (rows != own) & ~(rows.isna() & own.isna())
     assert len(answered)
     assert (changed.sum(axis=1) <= 2).all()
+
+
+class Fickle(Recorder):
+    """A predictor that refuses some rows, or all, the second time that it sees them."""
+
+    def __init__(self, refused=()):
+        super().__init__()
+        self.refused, self.refuses_all, self.seen = set(refused), False, set()
+
+    def __call__(self, frame):
+        self.n_rows.update(frame["person"].tolist())
+        rows = texts(frame)
+        again = [row in self.seen and (self.refuses_all or row in self.refused) for row in rows]
+        self.seen.update(rows)
+        return np.where(again, 0.0, score(frame))
+
+
+def with_one_taken_back(search, rank, callback=None, n_counterfactuals=3):
+    """Answers of a predictor that keeps its word, and of one that takes those of a rank back."""
+    predictor, people = Fickle(), asking(20)
+    explainer = fitted(predictor, search, n_counterfactuals=n_counterfactuals)
+    stable = explain(explainer, people)
+    predictor.refused = set(texts(stable.frame[stable.frame.index.get_level_values(1) == rank]))
+    predictor.seen.clear()
+    result = explain(explainer, people, callback=callback)
+    assert predictor.refused.isdisjoint(texts(result.frame))
+    assert result.n_unstable > 0
+    return stable.frame["person"].value_counts(), result
+
+
+@pytest.mark.parametrize("most", [3, 5, 12])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_an_answer_taken_back_costs_nobody_the_others(most, rank):
+    search = Search("sparse", max_evaluations=most)
+
+    before, result = with_one_taken_back(search, rank)
+
+    after = result.frame["person"].value_counts().reindex(before.index, fill_value=0)
+    assert (after >= before - (before >= rank)).all()
+    ranks = result.frame.index.get_level_values(1)
+    assert (result.frame.groupby("person").cumcount() + 1 == ranks).all()
+    lost = result.people["reason"][(after[after == 0]).index - 1000]
+    assert lost.str.contains("in the final c").all()
+
+
+@pytest.mark.parametrize("name", ["balanced", "plausible"])
+def test_a_search_after_an_answer_was_taken_back_remembers_what_was_scored(name):
+    search = Search(name, max_evaluations=6)
+
+    before, result = with_one_taken_back(search, 1, n_counterfactuals=1)
+
+    assert result.frame["person"].tolist() == sorted(before.index)
+
+
+def test_a_stop_costs_nobody_the_answers_that_were_confirmed():
+    stop = lambda progress: progress.n_settled == progress.n_factuals
+
+    before, result = with_one_taken_back("paper", 2, callback=stop)
+
+    after = result.frame["person"].value_counts().reindex(before.index, fill_value=0)
+    assert result.stopped
+    assert (after >= before - (before >= 2)).all()
+
+
+@pytest.mark.parametrize("search", ["paper", "sparse", "exact"])
+def test_a_predictor_that_refuses_everything_the_second_time_is_called_so_often_and_no_more(search):
+    predictor = Fickle()
+    explainer = fitted(predictor, search, n_counterfactuals=3)
+    predictor.refuses_all, n_calls = True, []
+    predictor.seen.clear()
+    people = asking(5)
+
+    result = explain(explainer, people, callback=n_calls.append)
+
+    assert result.frame.empty
+    assert result.missing["reason"].str.contains("in the final c").all()
+    assert predictor.n_rows.total() < 5 * 5_000
+    assert len(n_calls) < 1_000

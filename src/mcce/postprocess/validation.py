@@ -225,12 +225,15 @@ class ScoreStore:
         self._valid: BoolArray = np.zeros(0, dtype=bool)
         self._score: FloatArray = np.zeros(0)
         self._withdrawn: set[bytes] = set()
+        # People with a withdrawn answer.
+        self.unstable: BoolArray = np.zeros(n_factuals, dtype=bool)
         self._lock = threading.Lock()
 
     def cleared(self) -> ScoreStore:
         """A memory of nothing, in which the rows scored so far still count."""
         new = copy(self)
         new._table, new._n, new._withdrawn = RowTable(self._width), 0, set()
+        new.unstable = np.zeros_like(self.unstable)
         new._known, new._valid, new._score = new._known[:0], new._valid[:0], new._score[:0]
         return new
 
@@ -259,8 +262,15 @@ class ScoreStore:
             self._keep(number[new], scored)
             return ScoredRows(self._score[number], self._valid[number]), new.size
 
-    def withdraw(self, keys: Codes) -> None:
-        """Remember that rows turned out not to be valid."""
+    def are_known(self, keys: Codes) -> BoolArray:
+        """Which rows the predictor has scored."""
+        with self._lock:
+            number = self._number(keys)
+            return self._known[number]
+
+    def withdraw(self, owner: IntArray, keys: Codes) -> None:
+        """Remember that answers of people turned out not to be valid."""
+        self.unstable[owner] = True
         self._withdrawn.update(row.tobytes() for row in keys)
         with self._lock:
             number = self._number(keys)

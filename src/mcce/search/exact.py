@@ -60,15 +60,14 @@ class ExactStage:
             none = [person for person, why in proven.reasons.items() if why.kind == "proven"]
             left = np.array(sorted(none), dtype=np.int64)
             again = replace(self, settings=settings)._run(left)
-            others = proven.proven.difference(none)
-            parts = [replace(proven.without_reasons(left), proven=others), again]
+            parts = [proven.without(left), again]
             proven = SearchOutcome.merge(self.task.factuals, parts)
         if found is None:
             return proven
         left = np.array(sorted(proven.reasons) if proven.stopped else [], dtype=np.int64)
         answers = found.answers.take(np.isin(found.answers.owner, left))
         return replace(
-            proven.without_reasons(np.unique(answers.owner)),
+            proven.without(np.unique(answers.owner)),
             answers=MeasuredRows.concat(self.task.factuals, [proven.answers, answers]),
             n_evaluated=proven.n_evaluated + found.n_evaluated,
         ).with_seconds(found.seconds)

@@ -180,6 +180,7 @@ class Loop:
         everybody = np.arange(self._done.size)
         self.sources.add_first(plausible=self.stage.extra_changes > 0)
         self._combine(everybody)
+        self._score(self.pool.remembered())
         for _ in range(MAX_RESTARTS):
             self._settle()
             # What was only predicted does not count any more.
