@@ -153,10 +153,10 @@ def _exclusions(
 ) -> dict[Exclusion, BoolArray]:
     """Which draws each filter and bound excludes."""
     rules, draw = ranked.ranking.rules, listing.draw.astype(np.int64)
-    excluded = {
-        exclusion_of(keep): ~np.take_along_axis(ranked.passed[keep.name][person], draw, axis=1)
-        for keep in rules.filters
-    }
+    excluded = dict[Exclusion, BoolArray]()
+    for keep, passed in zip(rules.filters, ranked.passed, strict=True):
+        out = ~np.take_along_axis(passed[person], draw, axis=1)
+        excluded[exclusion_of(keep)] = out | excluded.get(exclusion_of(keep), False)
     if rules.plausible is not None:
         plausible = ranked.plausible(person, listing.draw, valid)
         excluded[exclusion_of(rules.plausible)] = valid & ~plausible
