@@ -60,14 +60,16 @@ def find_answers(request: SearchRequest) -> SearchOutcome:
     """Build the stages of a search and run them."""
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
     factuals, positions = request.factuals, request.positions
+    search, distance = settings.search.fallback, weighted(fitted.distance, constraints)
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
+    check_needs(fitted.generator, settings.search, distance, settings.diversity)
+    check_inputs(fitted, settings.search)
     computed = computed_columns(fitted, settings, constraints)
+    fitted = replace(fitted, decision=fitted.decision.with_margin(search.margin), distance=distance)
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
-    search = settings.search.fallback
-    fitted = replace(fitted, decision=fitted.decision.with_margin(search.margin))
     consequences = _consequences(computed, factuals, constraints)
     is_exact = settings.search.is_exact
     task = SearchTask(
@@ -228,7 +230,7 @@ class _StagePlan:
             plausible = IsPlausible(plausibility_model(self.fitted), search.min_plausibility)
         given = self._relations(), self.task.column_cache
         rules = RowRules(
-            weighted(self.fitted.distance, constraints),
+            self.fitted.distance,
             search.max_sparsity,
             search.max_distance,
             row_filters(self.fitted, search, constraints, *given),
@@ -237,17 +239,13 @@ class _StagePlan:
         n_counterfactuals = self.settings.n_counterfactuals
         if search.is_paper:
             n_counterfactuals = min(n_counterfactuals, search.n_draws(self.settings.n_samples)[1])
-        ranking = Ranking(
+        return Ranking(
             n_counterfactuals=n_counterfactuals,
             rank_by=tuple(search.rank_by) if search.is_paper else RANK_BY,
             rules=rules,
             tolerance=search.tolerance,
             diversity=self.settings.diversity if n_counterfactuals > 1 else None,
         )
-        named = self.settings.search
-        check_needs(self.fitted.generator, named, rules.distance, self.settings.diversity)
-        check_inputs(self.fitted, named)
-        return ranking
 
     def _exact_settings(self, search: ExactSearch, rules: RowRules) -> ExactSettings:
         from .exact import ExactSettings
