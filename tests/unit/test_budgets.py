@@ -468,3 +468,36 @@ def test_a_predictor_that_refuses_everything_the_second_time_is_called_so_often_
     assert result.missing["reason"].str.contains("in the final c").all()
     assert predictor.n_rows.total() < 5 * 5_000
     assert len(n_calls) < 1_000
+
+
+STAGES = {
+    "paper": {"search": bounded(max_samples=400, max_sparsity=2), "n_samples": 20},
+    "near": {"search": Search("near", max_distance=0.05)},
+    "exact": {"search": "exact", "max_seconds": 1e6},
+}
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_progress_counts_the_rows_of_all_stages(stages):
+    heard, predictor, people = [], Fickle(), asking(12)
+    explainer = fitted(predictor, **STAGES[stages])
+    predictor.refuses_all = True
+    predictor.seen.clear()
+
+    result = explain(explainer, people, callback=heard.append)
+
+    assert heard[-1].n_evaluated == result.n_evaluated
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_nobody_who_said_stop_is_called_again(stages):
+    n_calls = []
+
+    def stop_at_once(progress):
+        n_calls.append(progress)
+        return True
+
+    result = explain(fitted(Recorder(), **STAGES[stages]), asking(12), callback=stop_at_once)
+
+    assert result.stopped
+    assert len(n_calls) == 1

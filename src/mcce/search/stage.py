@@ -89,6 +89,66 @@ class ExplainSettings:
         return cls(**named | {"search": find_search(parameters["search"], parameters["generator"])})
 
 
+class Monitor:
+    """Reports what all searches of a call have come to, and remembers whether to stop."""
+
+    def __init__(self, n_people: int, callback: Callback) -> None:
+        self.stopped = False
+        self._n_people, self._callback = n_people, callback
+        # What earlier searches have come to, and the blocks of this one.
+        self._n_others = self._n_settled = self._n_evaluated = 0
+        self._blocks: list[BlockMonitor] = []
+
+    def start(self, n_people: int) -> None:
+        """Start to count for a search for some of the people; the others are settled."""
+        self._n_others = self._n_people - n_people
+        self._n_evaluated += sum(block.n_evaluated for block in self._blocks)
+        self._blocks = []
+
+    def block(self) -> BlockMonitor:
+        """The monitor of one more block, which may be in another thread."""
+        self._blocks.append(BlockMonitor(self))
+        return self._blocks[-1]
+
+    def report(self) -> None:
+        """Report the progress of all searches so far."""
+        n_settled = self._n_others + sum(block.n_settled for block in self._blocks)
+        self._n_settled = max(self._n_settled, n_settled)
+        n_evaluated = self._n_evaluated + sum(block.n_evaluated for block in self._blocks)
+        progress = Progress(self._n_people, self._n_settled, n_evaluated)
+        self.stopped = bool(self._callback(progress)) or self.stopped
+
+
+class BlockMonitor:
+    """The progress of one block of people."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        self._reported = -math.inf
+        self.n_settled = self.n_evaluated = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the call is to stop."""
+        return self._monitor.stopped
+
+    def stop(self) -> None:
+        """Stop the call, because its time is up."""
+        self._monitor.stopped = True
+
+    def report(self, n_settled: int, n_evaluated: int) -> bool:
+        """Report what the block has come to, in threads not too often; returns ``stopped``."""
+        self.finish(n_settled, n_evaluated)
+        if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN:
+            in_caller(self._monitor.report)
+            self._reported = time.monotonic()
+        return self.stopped
+
+    def finish(self, n_settled: int, n_evaluated: int) -> None:
+        """Count what the block has come to."""
+        self.n_settled, self.n_evaluated = n_settled, n_evaluated
+
+
 @dataclass(frozen=True, eq=False)
 class SearchRequest:
     """One search: what ``fit`` learned, whom to explain, and the deadline."""
@@ -101,7 +161,7 @@ class SearchRequest:
     positions: IntArray
     # Of the factuals themselves.
     scored: ScoredRows
-    callback: Callback
+    monitor: Monitor
     # By time.monotonic().
     deadline: float = math.inf
     # "answers" gives no reasons and, in the paper's search, draws all at once; "brief" does not
@@ -142,58 +202,6 @@ class SearchTask:
     def within_deadline(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
         return cancellable(self.request.deadline - time.monotonic())
-
-
-class Monitor:
-    """Reports the progress of one run of a stage, and remembers whether to stop."""
-
-    def __init__(self, callback: Callback, n_people: int) -> None:
-        self.stopped = False
-        self._callback = callback
-        self._n_people = n_people
-        self._blocks: list[BlockMonitor] = []
-
-    def block(self) -> BlockMonitor:
-        """The monitor of one more block, which may be in another thread."""
-        self._blocks.append(BlockMonitor(self))
-        return self._blocks[-1]
-
-    def report(self) -> None:
-        """Report the progress of all blocks."""
-        n_settled = sum(block.n_settled for block in self._blocks)
-        n_evaluated = sum(block.n_evaluated for block in self._blocks)
-        progress = Progress(self._n_people, n_settled, n_evaluated)
-        self.stopped = bool(self._callback(progress)) or self.stopped
-
-
-class BlockMonitor:
-    """The progress of one block of people."""
-
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
-        self._reported = -math.inf
-        self.n_settled = self.n_evaluated = 0
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the stage is to stop."""
-        return self._monitor.stopped
-
-    def stop(self) -> None:
-        """Stop the stage, because its time is up."""
-        self._monitor.stopped = True
-
-    def report(self, n_settled: int, n_evaluated: int) -> bool:
-        """Report what the block has come to, in threads not too often; returns ``stopped``."""
-        self.finish(n_settled, n_evaluated)
-        if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN:
-            in_caller(self._monitor.report)
-            self._reported = time.monotonic()
-        return self.stopped
-
-    def finish(self, n_settled: int, n_evaluated: int) -> None:
-        """Count what the block has come to."""
-        self.n_settled, self.n_evaluated = n_settled, n_evaluated
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +287,8 @@ def run_blocks(
     run: Callable[[Iterator[tuple[FactualBlock, BlockMonitor]]], Iterable[SearchOutcome]],
 ) -> SearchOutcome:
     """All outcomes that ``run`` yields, for blocks of people until the search is stopped."""
-    monitor = Monitor(task.request.callback, positions.size)
+    monitor = task.request.monitor
+    monitor.start(positions.size)
     watched = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
     parts = list[SearchOutcome]()
     try:
