@@ -213,7 +213,7 @@ class Proof:
         settings, rows = self.settings, self.factual_limits.rows
         bounds = rows.schema.mutable.size, settings.rules.max_sparsity
         most = min(bound for bound in bounds if bound is not None)
-        person = _person(self.factual_limits, self.position, settings.weights)
+        person = _describe_person(self.factual_limits, self.position, settings.weights)
         while self.is_open and not self.n_left:
             room = settings.max_rows - self.n_listed
             if self.n_changes > most:
@@ -298,7 +298,7 @@ class Proof:
             self.answers = self.last_answers
 
 
-def _person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> Person:
+def _describe_person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> Person:
     """One person, and what each change would cost them."""
     rows = factual_limits.rows
     features, one = rows.schema.features, np.array([person])

@@ -236,7 +236,7 @@ class SearchOutcome:
             misjudged=frozenset[int]().union(*(part.misjudged for part in parts)),
         )
 
-    def complete(self, positions: IntArray, *, stopped: bool) -> SearchOutcome:
+    def fill_reasons(self, positions: IntArray, *, stopped: bool) -> SearchOutcome:
         """The outcome with STOPPED for everyone who has neither an answer nor a reason."""
         left = set(positions.tolist()).difference(self.answers.owner.tolist())
         reasons = dict.fromkeys(sorted(left), STOPPED)
@@ -297,7 +297,7 @@ def run_blocks(
     except ExpiredError:
         monitor.stopped = True
     outcome = SearchOutcome.merge(task.factuals, parts)
-    return outcome.complete(positions, stopped=monitor.stopped)
+    return outcome.fill_reasons(positions, stopped=monitor.stopped)
 
 
 def run_search(
