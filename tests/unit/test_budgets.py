@@ -455,19 +455,19 @@ def test_a_stop_costs_nobody_the_answers_that_were_confirmed():
 
 
 @pytest.mark.parametrize("search", ["paper", "sparse", "exact"])
-def test_a_predictor_that_refuses_everything_the_second_time_is_called_so_often_and_no_more(search):
+def test_a_predictor_that_refuses_everything_the_second_time_ends_the_search(search):
     predictor = Fickle()
     explainer = fitted(predictor, search, n_counterfactuals=3)
-    predictor.refuses_all, n_calls = True, []
+    predictor.refuses_all, reports = True, []
     predictor.seen.clear()
     people = asking(5)
 
-    result = explain(explainer, people, callback=n_calls.append)
+    result = explain(explainer, people, callback=reports.append)
 
     assert result.frame.empty
     assert result.missing["reason"].str.contains("in the final c").all()
     assert predictor.n_rows.total() < 5 * 5_000
-    assert len(n_calls) < 1_000
+    assert len(reports) < 1_000
 
 
 STAGES = {
