@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from bank import bank, score
 from mcce import MCCE, McceWarning, ParameterError, Search
 from mcce import constraints as c
 from mcce.protocols import Capabilities
-from searches import altered, assert_same, bounded, examples, explain, slow
+from searches import altered, assert_same, bounded, examples, explain, slow, texts
 
 BEYOND = ["sparse", "balanced", "plausible", "near", "nearest"]
 STOPPED = "The search was stopped before an answer was found."
@@ -336,3 +337,167 @@ def test_no_row_of_somebody_who_is_answered_is_scored_twice(search):
             n_answered += 1
 
     assert n_answered >= 3
+
+
+def reason_seekers():
+    """People whose valid draws all change too much, and how many rows were scored for them."""
+    recorder, people = Recorder(), asking(30)
+    explainer = fitted(recorder, bounded(max_sparsity=0))
+    return explainer, people[score(people) < 0.9], recorder.n_rows
+
+
+def test_the_papers_search_can_be_stopped_while_it_looks_for_reasons():
+    explainer, people, n_rows = reason_seekers()
+    whole = explain(explainer, people)
+    n_all = n_rows.total()
+    n_rows.clear()
+
+    stopped = explain(explainer, people, callback=lambda progress: progress.n_evaluated > 0)
+
+    assert stopped.stopped
+    assert n_rows.total() < n_all / 2
+    same = stopped.people["reason"] == whole.people["reason"]
+    assert (stopped.people["reason"][~same] == STOPPED).all()
+    assert 0 < same.sum() < len(people)
+
+
+def test_the_papers_search_keeps_to_its_seconds_while_it_looks_for_reasons(monkeypatch):
+    explainer, people, n_rows = reason_seekers()
+    # Each scored row takes a second.
+    monkeypatch.setattr(time, "monotonic", lambda: float(n_rows.total()))
+
+    result = explain(explainer.set_params(max_seconds=2_000), people)
+
+    assert result.stopped
+    assert n_rows.total() <= 2 * 2_000
+    assert (result.missing["reason"] == STOPPED).any()
+    assert (result.missing["reason"] != STOPPED).any()
+
+
+def test_excluded_draws_of_somebody_who_gets_an_answer_with_more_draws_are_not_scored():
+    scored, recorder = [], Recorder()
+    recorder.function = lambda frame: scored.append(frame) or score(frame)
+    search = bounded(max_samples=800, max_sparsity=2)
+    explainer, people = fitted(recorder, search, n_samples=20), asking(30)
+    scored.clear()
+
+    result = explain(explainer, people)
+
+    answered = result.frame["person"]
+    rows = pd.concat(scored).set_index("person").astype(object)
+    rows = rows[rows.index.isin(answered)]
+    own = people.set_index("person").astype(object).loc[rows.index]
+    changed = (rows != own) & ~(rows.isna() & own.isna())
+    assert len(answered)
+    assert (changed.sum(axis=1) <= 2).all()
+
+
+class Fickle(Recorder):
+    """A predictor that refuses some rows, or all, the second time that it sees them."""
+
+    def __init__(self, refused=()):
+        super().__init__()
+        self.refused, self.refuses_all, self.seen = set(refused), False, set()
+
+    def __call__(self, frame):
+        self.n_rows.update(frame["person"].tolist())
+        rows = texts(frame)
+        again = [row in self.seen and (self.refuses_all or row in self.refused) for row in rows]
+        self.seen.update(rows)
+        return np.where(again, 0.0, score(frame))
+
+
+def with_one_taken_back(search, rank, callback=None, n_counterfactuals=3):
+    """Answers of a predictor that keeps its word, and of one that takes those of a rank back."""
+    predictor, people = Fickle(), asking(20)
+    explainer = fitted(predictor, search, n_counterfactuals=n_counterfactuals)
+    stable = explain(explainer, people)
+    predictor.refused = set(texts(stable.frame[stable.frame.index.get_level_values(1) == rank]))
+    predictor.seen.clear()
+    result = explain(explainer, people, callback=callback)
+    assert predictor.refused.isdisjoint(texts(result.frame))
+    assert result.n_unstable > 0
+    return stable.frame["person"].value_counts(), result
+
+
+@pytest.mark.parametrize("most", [3, 5, 12])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_an_answer_taken_back_costs_nobody_the_others(most, rank):
+    search = Search("sparse", max_evaluations=most)
+
+    before, result = with_one_taken_back(search, rank)
+
+    after = result.frame["person"].value_counts().reindex(before.index, fill_value=0)
+    assert (after >= before - (before >= rank)).all()
+    ranks = result.frame.index.get_level_values(1)
+    assert (result.frame.groupby("person").cumcount() + 1 == ranks).all()
+    lost = result.people["reason"][(after[after == 0]).index - 1000]
+    assert lost.str.contains("in the final c").all()
+
+
+@pytest.mark.parametrize("name", ["balanced", "plausible"])
+def test_a_search_after_an_answer_was_taken_back_remembers_what_was_scored(name):
+    search = Search(name, max_evaluations=6)
+
+    before, result = with_one_taken_back(search, 1, n_counterfactuals=1)
+
+    assert result.frame["person"].tolist() == sorted(before.index)
+
+
+def test_a_stop_costs_nobody_the_answers_that_were_confirmed():
+    stop = lambda progress: progress.n_settled == progress.n_factuals
+
+    before, result = with_one_taken_back("paper", 2, callback=stop)
+
+    after = result.frame["person"].value_counts().reindex(before.index, fill_value=0)
+    assert result.stopped
+    assert (after >= before - (before >= 2)).all()
+
+
+@pytest.mark.parametrize("search", ["paper", "sparse", "exact"])
+def test_a_predictor_that_refuses_everything_the_second_time_ends_the_search(search):
+    predictor = Fickle()
+    explainer = fitted(predictor, search, n_counterfactuals=3)
+    predictor.refuses_all, reports = True, []
+    predictor.seen.clear()
+    people = asking(5)
+
+    result = explain(explainer, people, callback=reports.append)
+
+    assert result.frame.empty
+    assert result.missing["reason"].str.contains("in the final c").all()
+    assert predictor.n_rows.total() < 5 * 5_000
+    assert len(reports) < 1_000
+
+
+STAGES = {
+    "paper": {"search": bounded(max_samples=400, max_sparsity=2), "n_samples": 20},
+    "near": {"search": Search("near", max_distance=0.05)},
+    "exact": {"search": "exact", "max_seconds": 1e6},
+}
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_progress_counts_the_rows_of_all_stages(stages):
+    heard, predictor, people = [], Fickle(), asking(12)
+    explainer = fitted(predictor, **STAGES[stages])
+    predictor.refuses_all = True
+    predictor.seen.clear()
+
+    result = explain(explainer, people, callback=heard.append)
+
+    assert heard[-1].n_evaluated == result.n_evaluated
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_nobody_who_said_stop_is_called_again(stages):
+    n_calls = []
+
+    def stop_at_once(progress):
+        n_calls.append(progress)
+        return True
+
+    result = explain(fitted(Recorder(), **STAGES[stages]), asking(12), callback=stop_at_once)
+
+    assert result.stopped
+    assert len(n_calls) == 1

@@ -596,3 +596,16 @@ def test_rules_that_say_the_same_are_equal_and_show_what_made_them():
     assert repr(rule) == "derived('total', formula='months * price', tolerance=1.0)"
     assert rule.name == "derived total"
     assert "x" in repr(c.frozen("x", where=np.array([True])))
+
+
+@pytest.mark.parametrize("search", ["paper", "sparse"])
+def test_constraints_of_equal_names_all_hold(search):
+    names = ["a", "b", "a, b", "c"]
+    chance = np.random.default_rng(0)
+    train = pd.DataFrame(chance.integers(0, 5, (300, 4)), columns=names)
+    rules = [c.together("a", "b", "c"), c.together("a, b", "c")]
+    explainer = MCCE(lambda frame: frame["c"], (3, 9), search=search, random_state=0).fit(train)
+
+    result = explainer.explain(train[train["c"] == 0].head(3), constraints=rules)
+
+    assert result.changes().groupby("factual")["feature"].nunique().tolist() == [4, 4, 4]

@@ -239,9 +239,10 @@ class Far(Gower):
     ],
     ids=["generator", "diversity", "distance"],
 )
-def test_what_cannot_be_proven_is_refused(settings, message):
+@pytest.mark.parametrize("desired", [(0.8, 10), (99, 100)], ids=["some", "none"])
+def test_what_cannot_be_proven_is_refused(settings, message, desired):
     with pytest.raises(ParameterError, match=message):
-        exact(**settings).explain(poor())
+        exact(desired=desired, **settings).explain(poor())
 
 
 def test_a_budget_that_cannot_be_is_refused():

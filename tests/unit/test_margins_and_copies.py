@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 from bank import bank, score
-from mcce import MCCE, Interval, ParameterError
+from mcce import MCCE, Interval, ParameterError, TreeChain
 from searches import altered, bounded, explain, slow, texts
 
+# Everything can be drawn.
+ANY_LEAF = TreeChain(min_samples_leaf=1000, condition_on_decision=False)
 SEARCHES = ["paper", "sparse", "balanced", "plausible", "near", "nearest", "exact"]
 
 
@@ -155,3 +157,26 @@ def test_a_candidate_at_the_bound_of_the_distance_is_returned():
     explainer = MCCE(lambda f: f["a"], (8, 8), search=search, random_state=0).fit(train)
 
     assert explainer.explain(train.head(1)).measures["gower"].tolist() == [0.5]
+
+
+def test_a_proof_that_copies_come_last_scores_no_row_twice():
+    grid = pd.DataFrame({"a": [0, 0, 1, 1, 2], "b": [0, 1, 0, 1, 2]})
+    scored = []
+
+    def points(frame):
+        scored.extend(texts(frame))
+        return (frame["a"] + frame["b"]).astype(float)
+
+    search = bounded("exact", copies="last")
+    model = MCCE(points, (4, 9), search=search, generator=ANY_LEAF)
+    model.fit(pd.concat([grid] * 6, ignore_index=True))
+    scored.clear()
+
+    result = explain(model, grid.head(1))
+
+    assert set(texts(result.frame)) <= set(texts(grid))
+    assert result.measures["proven"].all()
+    assert len(result.frame)
+    # The last call confirms the answers.
+    searched = scored[: -len(result.frame)]
+    assert len(searched) == len(set(searched)) == 1 + result.n_evaluated

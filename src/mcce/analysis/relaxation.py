@@ -21,7 +21,7 @@ from ..kernels import IntArray
 from ..runtime.progress import ProgressBar
 from ..search.plan import find_answers
 from ..search.relaxing import Relaxation, relaxations
-from ..search.stage import ExplainSettings, SearchOutcome, SearchRequest
+from ..search.stage import ExplainSettings, Monitor, SearchOutcome, SearchRequest
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
 
@@ -90,7 +90,7 @@ def relaxation_table(
         factuals,
         declined,
         scored,
-        callback=lambda progress: None,
+        monitor=Monitor(declined.size, lambda progress: None),
         effort="answers",
     )
     positions = np.array(sorted(find_answers(request).reasons), np.int64)

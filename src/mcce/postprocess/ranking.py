@@ -48,7 +48,8 @@ class RankedCandidates:
         self.candidates = candidates
         self.ranking = ranking
         self.n_wanted = min(ranking.n_wanted, candidates.draws.size)
-        self.passed = {keep.name: _passed(candidates, keep) for keep in ranking.rules.filters}
+        # By filter, in their order: names may be equal.
+        self.passed = [_passed(candidates, keep) for keep in ranking.rules.filters]
         distance = ranking.rules.distance
         plain = is_plain_gower(distance)
         self._axes = None if plain else axes_of(distance, candidates)
@@ -59,7 +60,7 @@ class RankedCandidates:
     def list_allowed(self, person: IntArray, n_best: int) -> Listing:
         """The best candidates of some people that may be returned."""
         allowed = self.candidates.distinct[self.candidates.group[person]]
-        for kept in self.passed.values():
+        for kept in self.passed:
             allowed &= kept[person]
         rules = self.ranking.rules
         return self._list(person, allowed, n_best, rules.max_sparsity, rules.max_distance)

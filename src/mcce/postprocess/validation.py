@@ -13,7 +13,7 @@ most once, whatever the number of stages; nothing here draws random numbers.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ from .ranking import RankedCandidates
 LIST_MORE = 8
 # Size of a batch, as a share of all that were scored before.
 GROWTH = 5 / 6
+# Excluded candidates scored at once, at least.
+N_EXCLUDED = 1_000
 
 
 class LazyValidation:
@@ -107,6 +109,21 @@ class LazyValidation:
             sparsity=selected.sparsity.astype(np.int64),
             gower=selected.gower,
         ).sort()
+
+    def score_all(self, person: IntArray) -> Iterator[int]:
+        """Score all candidates of people, person by person; yields how many people are done.
+
+        Batches grow with what was scored before, so that none takes much longer than all before.
+        """
+        listing = self.ranked.list_all(person)
+        who, at = np.nonzero(np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None])
+        n_done = 0
+        while n_done < who.size:
+            n_rows = min(max(N_EXCLUDED, int(GROWTH * self.n_evaluated)), ROWS_PER_CALL)
+            batch = slice(n_done, n_done + n_rows)
+            self._score(person[who[batch]], listing.draw[who[batch], at[batch]])
+            n_done = batch.stop
+            yield int(who[n_done]) if n_done < who.size else person.size
 
     def list_all(self, person: IntArray) -> tuple[Listing, BoolArray, BoolArray, FloatArray]:
         """All distinct candidates of people, which are listed and valid, and their scores."""
@@ -208,12 +225,15 @@ class ScoreStore:
         self._valid: BoolArray = np.zeros(0, dtype=bool)
         self._score: FloatArray = np.zeros(0)
         self._withdrawn: set[bytes] = set()
+        # People with a withdrawn answer.
+        self.unstable: BoolArray = np.zeros(n_factuals, dtype=bool)
         self._lock = threading.Lock()
 
     def cleared(self) -> ScoreStore:
         """A memory of nothing, in which the rows scored so far still count."""
         new = copy(self)
         new._table, new._n, new._withdrawn = RowTable(self._width), 0, set()
+        new.unstable = np.zeros_like(self.unstable)
         new._known, new._valid, new._score = new._known[:0], new._valid[:0], new._score[:0]
         return new
 
@@ -242,8 +262,15 @@ class ScoreStore:
             self._keep(number[new], scored)
             return ScoredRows(self._score[number], self._valid[number]), new.size
 
-    def withdraw(self, keys: Codes) -> None:
-        """Remember that rows turned out not to be valid."""
+    def are_known(self, keys: Codes) -> BoolArray:
+        """Which rows the predictor has scored."""
+        with self._lock:
+            number = self._number(keys)
+            return self._known[number]
+
+    def withdraw(self, owner: IntArray, keys: Codes) -> None:
+        """Remember that answers of people turned out not to be valid."""
+        self.unstable[owner] = True
         self._withdrawn.update(row.tobytes() for row in keys)
         with self._lock:
             number = self._number(keys)

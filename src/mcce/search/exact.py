@@ -27,7 +27,7 @@ from ..counterfactuals.people import Reason
 from ..distances import Gower, measure_rows
 from ..generate import FactualBlock, blocks
 from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
-from ..postprocess.filters import RowRules
+from ..postprocess.filters import RowFilter, RowRules
 from ..postprocess.ranking import ROWS_PER_PIECE
 from ..postprocess.validation import GROWTH, score_in_calls
 from ..predictors.decision import Decision, ScoredRows
@@ -48,30 +48,17 @@ class ExactStage:
 
     task: SearchTask
     settings: ExactSettings
-    first: Stage | None = None
-    # Settings to try in turn for people proven to have no answer so far.
-    then: Sequence[ExactSettings] = ()
+    quick_stage: Stage | None = None
 
     def run(self, positions: IntArray) -> SearchOutcome:
-        """Search for people; those not reached in time keep what the first search found."""
-        found = None if self.first is None else self.first.run(positions)
-        proven = self._run(positions)
-        for settings in self.then:
-            none = [person for person, why in proven.reasons.items() if why.kind == "proven"]
-            left = np.array(sorted(none), dtype=np.int64)
-            again = replace(self, settings=settings)._run(left)
-            others = proven.proven.difference(none)
-            parts = [replace(proven.without_reasons(left), proven=others), again]
-            proven = SearchOutcome.merge(self.task.factuals, parts)
-        if found is None:
-            return proven
-        left = np.array(sorted(proven.reasons) if proven.stopped else [], dtype=np.int64)
-        answers = found.answers.take(np.isin(found.answers.owner, left))
-        return replace(
-            proven.without_reasons(np.unique(answers.owner)),
-            answers=MeasuredRows.concat(self.task.factuals, [proven.answers, answers]),
-            n_evaluated=proven.n_evaluated + found.n_evaluated,
-        ).with_seconds(found.seconds)
+        """Search for people; those not reached in time keep what the quick search found."""
+        if self.quick_stage is None:
+            return self._run(positions)
+        quick, proven = self.quick_stage.run(positions), self._run(positions)
+        left = sorted(proven.reasons) if proven.stopped else []
+        saved = np.intersect1d(left, quick.answers.owner).astype(np.int64)
+        parts = [proven.without(saved), quick.without(np.setdiff1d(positions, saved))]
+        return SearchOutcome.merge(self.task.factuals, parts)
 
     def _run(self, positions: IntArray) -> SearchOutcome:
         """List rows for people, block by block."""
@@ -125,12 +112,14 @@ class ExactStage:
         # Apart from the keys of draws and of pools, whose recomputed cells are left out.
         keys = np.concatenate([(FIRST_KEY - owner)[None].astype(np.int32), codes]).T
         allowed, scored = self._score(rows, keys)
+        last = self._come_last(rows, scored.valid)
         sparsity, gower = (codes != OWN).sum(axis=0), measure_rows(Gower(), rows)
         evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), scored.score, sparsity, gower)
         starts = np.cumsum(sizes) - sizes
         for proof, start, size in zip(proofs, starts, sizes, strict=True):
             theirs = np.arange(start, start + size)
-            proof.update(evaluated.take(theirs), allowed[theirs], scored.valid[theirs])
+            given = allowed[theirs], scored.valid[theirs], last[theirs]
+            proof.update(evaluated.take(theirs), *given)
 
     def _score(self, rows: CandidateRows, keys: Codes) -> tuple[BoolArray, ScoredRows]:
         """Which rows are allowed, and the scores of these."""
@@ -145,6 +134,13 @@ class ExactStage:
         score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
         score[allowed], valid[allowed] = scored.score, scored.valid
         return allowed, ScoredRows(score, valid)
+
+    def _come_last(self, rows: CandidateRows, valid: BoolArray) -> BoolArray:
+        """Which valid rows are answers only where there is no other."""
+        last, keep = np.zeros_like(valid), self.settings.not_last
+        if keep is not None:
+            last[valid] = ~keep.keeps(rows.take(valid))
+        return last
 
     def _conclude(self, proofs: Sequence[Proof]) -> SearchOutcome:
         """The outcome for some people."""
@@ -169,6 +165,8 @@ class ExactSettings:
     generator: CapableGenerator
     decision: Decision
     rules: RowRules
+    # Valid rows that it excludes are answers only where there is no other.
+    not_last: RowFilter | None
     n_counterfactuals: int
     weights: FloatArray
     max_rows: int
@@ -193,12 +191,17 @@ class Proof:
     n_listed: int = 0
     n_nodes: int = 0
     n_scored: int = 0
-    n_valid: int = 0
     answers: list[MeasuredRows] = field(default_factory=list)
+    last_answers: list[MeasuredRows] = field(default_factory=list)
     miss: MeasuredRows | None = None
     shortfall: float = np.inf
     _codes: Codes = field(default_factory=lambda: np.empty((0, 0), dtype=np.int32))
     _after: tuple[float, Codes] | None = None
+
+    @property
+    def n_valid(self) -> int:
+        """Answers so far."""
+        return sum(part.owner.size for part in self.answers)
 
     @property
     def n_visited(self) -> int:
@@ -210,7 +213,7 @@ class Proof:
         settings, rows = self.settings, self.factual_limits.rows
         bounds = rows.schema.mutable.size, settings.rules.max_sparsity
         most = min(bound for bound in bounds if bound is not None)
-        person = _person(self.factual_limits, self.position, settings.weights)
+        person = _describe_person(self.factual_limits, self.position, settings.weights)
         while self.is_open and not self.n_left:
             room = settings.max_rows - self.n_listed
             if self.n_changes > most:
@@ -253,11 +256,12 @@ class Proof:
         n_rows = max(self.settings.n_counterfactuals, int(GROWTH * self.n_visited))
         return self._codes[:, first : first + n_rows]
 
-    def update(self, rows: MeasuredRows, allowed: BoolArray, valid: BoolArray) -> None:
+    def update(
+        self, rows: MeasuredRows, allowed: BoolArray, valid: BoolArray, last: BoolArray
+    ) -> None:
         """Record the predictor's results for the next rows."""
-        best = rows.take(self._needed(rows.rows.codes, np.flatnonzero(valid)))
-        self.answers.append(replace(best, rank=self.n_valid + 1 + np.arange(best.owner.size)))
-        self.n_valid += best.owner.size
+        self._add_needed(self.answers, rows.take(valid & ~last))
+        self._add_needed(self.last_answers, rows.take(valid & last))
         self.n_scored += int(allowed.sum())
         self.n_left -= allowed.size
         shortfall = np.where(allowed, self.settings.decision.shortfall(rows.score), np.inf)
@@ -275,24 +279,26 @@ class Proof:
         text = f"Proven: no row that the model could draw{within} is valid and allowed "
         return Reason("proven", f"{text}({self.n_listed} rows, {self.n_scored} allowed).")
 
-    def _needed(self, codes: Codes, valid: IntArray) -> IntArray:
-        """Valid rows, as many as wanted, that no answer equals with fewer of their changes."""
-        answers = [one for part in self.answers for one in part.rows.codes.T]
-        n_wanted, needed = self.settings.n_counterfactuals, list[int]()
-        for at in valid.tolist():
-            if len(answers) == n_wanted:
+    def _add_needed(self, parts: list[MeasuredRows], valid: MeasuredRows) -> None:
+        """Add rows, up to as many as wanted, that no answer equals with fewer of their changes."""
+        answers = [one for part in parts for one in part.rows.codes.T]
+        n_before, needed = len(answers), list[int]()
+        for at, row in enumerate(valid.rows.codes.T):
+            if len(answers) == self.settings.n_counterfactuals:
                 break
-            row = codes[:, at]
             if not any(((one == OWN) | (one == row)).all() for one in answers):
                 answers.append(row)
                 needed.append(at)
-        return np.array(needed, dtype=np.int64)
+        best = valid.take(np.array(needed, dtype=np.int64))
+        parts.append(replace(best, rank=n_before + 1 + np.arange(len(needed))))
 
     def _close(self, *, holds: bool) -> None:
         self.is_open, self.holds, self.n_left = False, holds, 0
+        if holds and not self.n_valid:
+            self.answers = self.last_answers
 
 
-def _person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> Person:
+def _describe_person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> Person:
     """One person, and what each change would cost them."""
     rows = factual_limits.rows
     features, one = rows.schema.features, np.array([person])

@@ -29,7 +29,7 @@ from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, EncodedRows, Schema
 from .config import ExactSearch, Search
 from .plan import find_answers
-from .stage import ExplainSettings, SearchOutcome, SearchRequest
+from .stage import ExplainSettings, Monitor, SearchOutcome, SearchRequest
 
 
 def explain(
@@ -51,9 +51,9 @@ def explain(
     clock.stop("decision")
     positions = np.flatnonzero(~scored.valid)
     bar = ProgressBar(positions.size, "explain", settings.verbose)
-    on_progress = _watch(bar, callback, deadline, positions.size)
+    monitor = Monitor(positions.size, _watch(bar, callback, deadline))
     request = SearchRequest(
-        fitted, settings, constraints, rows, positions, scored, on_progress, deadline
+        fitted, settings, constraints, rows, positions, scored, monitor, deadline
     )
     try:
         outcome = find_answers(request)
@@ -74,20 +74,12 @@ def explain(
     return to_counterfactuals(rows, scored, outcome, seconds, measures)
 
 
-def _watch(bar: ProgressBar, callback: Callback | None, deadline: float, n_people: int) -> Callback:
+def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Callback:
     """Shows progress, calls the user's callback, and enforces the time limit."""
-    n_settled, n_before, n_latest = 0, 0, 0
 
     def on_progress(progress: Progress) -> bool | None:
-        nonlocal n_settled, n_before, n_latest
-        # Each stage counts the people that it searches for, and rows, from the start.
-        if progress.n_evaluated < n_latest:
-            n_before += n_latest
-        n_latest = progress.n_evaluated
-        n_settled = max(n_settled, n_people - progress.n_factuals + progress.n_settled)
-        bar.show(n_settled)
-        so_far = Progress(n_people, n_settled, n_before + n_latest)
-        stop = callback(so_far) if callback is not None else None
+        bar.show(progress.n_settled)
+        stop = callback(progress) if callback is not None else None
         return stop or time.monotonic() >= deadline
 
     return on_progress

@@ -182,10 +182,11 @@ class Loop:
         several = everybody
         if self.stage.cost.fewest_first:
             # One change that is predicted to do is tried first.
-            single = self._with_likely_single(everybody)
+            single = self._with_likely_single(everybody[self.pool.may_score(everybody)])
             self.sources.add_draws(single, few=True)
             several = np.setdiff1d(everybody, single)
         self.add_several(several)
+        self._score(self.pool.remembered())
         for _ in range(MAX_RESTARTS):
             self._settle()
             # What was only predicted does not count any more.

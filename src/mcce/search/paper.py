@@ -33,7 +33,7 @@ class PaperStage:
     ranking: Ranking
     n_samples: int
     draw_plan: DrawPlan
-    gives_reasons: bool = True
+    gives_reasons: bool = False
 
     def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
         """The stage with more draws each time: all of them, since scores are remembered."""
@@ -85,7 +85,8 @@ class PaperStage:
             monitor.report(int(validation.settled.sum()), validation.n_evaluated)
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
         if self.gives_reasons and task.request.effort == "full":
-            misses, reasons = _reasons_and_misses(validation)
+            explained = _score_excluded(validation, monitor)
+            misses, reasons = _reasons_and_misses(validation, explained)
         answers = validation.to_measured(validation.selection())
         monitor.finish(block.positions.size, validation.n_evaluated)
         return SearchOutcome(
@@ -106,10 +107,23 @@ class _Prepared(NamedTuple):
     seconds: dict[str, float]
 
 
-def _reasons_and_misses(validation: LazyValidation) -> tuple[MeasuredRows, dict[int, Reason]]:
+def _score_excluded(validation: LazyValidation, monitor: BlockMonitor) -> IntArray:
+    """Score all candidates of people without a valid one; the people done before a stop."""
+    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
+    if monitor.stopped:
+        return person[:0]
+    n_settled = int(validation.settled.sum())
+    for n_done in validation.score_all(person):
+        if monitor.report(n_settled, validation.n_evaluated):
+            return person[:n_done]
+    return person
+
+
+def _reasons_and_misses(
+    validation: LazyValidation, person: IntArray
+) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people without a valid candidate have none, and which came nearest."""
     ranked = validation.ranked
-    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
     listing, listed, valid, score = validation.list_all(person)
     shortfall = validation.decision.shortfall(score)
     nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
@@ -150,8 +164,8 @@ def _exclusions(
     """Which draws each filter and bound excludes."""
     rules, draw = ranked.ranking.rules, listing.draw.astype(np.int64)
     excluded: dict[RowFilter, BoolArray] = {
-        keep: ~np.take_along_axis(ranked.passed[keep.name][person], draw, axis=1)
-        for keep in rules.filters
+        keep: ~np.take_along_axis(passed[person], draw, axis=1)
+        for keep, passed in zip(rules.filters, ranked.passed, strict=True)
     }
     if rules.plausible is not None:
         plausible = ranked.plausible(person, listing.draw, valid)

@@ -60,14 +60,16 @@ def find_answers(request: SearchRequest) -> SearchOutcome:
     """Build the stages of a search and run them."""
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
     factuals, positions = request.factuals, request.positions
+    search, distance = settings.search.fallback, weighted(fitted.distance, constraints)
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
+    check_needs(fitted.generator, settings.search, distance, settings.diversity)
+    check_inputs(fitted, settings.search)
     computed = computed_columns(fitted, settings, constraints)
+    fitted = replace(fitted, decision=fitted.decision.with_margin(search.margin), distance=distance)
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
-    search = settings.search.fallback
-    fitted = replace(fitted, decision=fitted.decision.with_margin(search.margin))
     consequences = _consequences(computed, factuals, constraints)
     is_exact = settings.search.is_exact
     task = SearchTask(
@@ -165,32 +167,22 @@ class _StagePlan:
 
         pool = self._pool_stage(gives_reasons)
         # With a time limit, "near" runs first, so that people without a proof still get answers.
-        first = (
-            replace(pool, gives_reasons=False)
-            if math.isfinite(self.task.request.deadline)
-            else None
-        )
-        settings = [
-            self._exact_settings(search, self._ranking(replace(self.search, copies=copies)).rules)
-            for copies in self._in_turn(search)
-        ]
-        return [ExactStage(self.task, settings[0], first, then=settings[1:]), pool]
-
-    @staticmethod
-    def _in_turn(search: Search | ExactSearch) -> tuple[Copies | None, ...]:
-        """Copies that come last are allowed only where there is nothing else."""
-        return ("never", "allow") if search.copies == "last" else (search.copies,)
+        has_limit = math.isfinite(self.task.request.deadline)
+        quick_stage = replace(pool, gives_reasons=False) if has_limit else None
+        return [ExactStage(self.task, self._exact_settings(search), quick_stage), pool]
 
     def _paper_stages(self, gives_reasons: bool) -> list[Stage]:
         """The paper's search, with copies of training rows only where there is nothing else."""
+        copies_last: tuple[Copies, ...] = "never", "allow"
+        in_turn = copies_last if self.search.copies == "last" else [self.search.copies]
         n_samples, most = self.search.n_draws(self.settings.n_samples)
-        plan, stages = DrawPlan(self.fitted.seed), list[Stage]()
-        for copies in self._in_turn(self.search):
+        plan, stages = DrawPlan(self.fitted.seed), list[PaperStage]()
+        for copies in in_turn:
             ranking = self._ranking(replace(self.search, copies=copies))
-            is_last = gives_reasons and not (self.search.copies == "last" and copies == "never")
-            stage = PaperStage(self.task, ranking, n_samples, plan, is_last)
+            stage = PaperStage(self.task, ranking, n_samples, plan)
             stages += [stage, *stage.with_more_draws(most)]
-        return stages
+        # Only the last gives reasons, which take the scores of excluded draws.
+        return [*stages[:-1], replace(stages[-1], gives_reasons=gives_reasons)]
 
     def _pool_stage(self, gives_reasons: bool) -> PoolStage:
         """The search beyond the paper."""
@@ -228,7 +220,7 @@ class _StagePlan:
             plausible = IsPlausible(plausibility_model(self.fitted), search.min_plausibility)
         given = self._relations(), self.task.column_cache
         rules = RowRules(
-            weighted(self.fitted.distance, constraints),
+            self.fitted.distance,
             search.max_sparsity,
             search.max_distance,
             row_filters(self.fitted, search, constraints, *given),
@@ -237,22 +229,18 @@ class _StagePlan:
         n_counterfactuals = self.settings.n_counterfactuals
         if search.is_paper:
             n_counterfactuals = min(n_counterfactuals, search.n_draws(self.settings.n_samples)[1])
-        ranking = Ranking(
+        return Ranking(
             n_counterfactuals=n_counterfactuals,
             rank_by=tuple(search.rank_by) if search.is_paper else RANK_BY,
             rules=rules,
             tolerance=search.tolerance,
             diversity=self.settings.diversity if n_counterfactuals > 1 else None,
         )
-        named = self.settings.search
-        check_needs(self.fitted.generator, named, rules.distance, self.settings.diversity)
-        check_inputs(self.fitted, named)
-        return ranking
 
-    def _exact_settings(self, search: ExactSearch, rules: RowRules) -> ExactSettings:
+    def _exact_settings(self, search: ExactSearch) -> ExactSettings:
         from .exact import ExactSettings
 
-        constraints = self.task.request.constraints
+        rules, constraints = self._ranking(self.search).rules, self.task.request.constraints
         weights = rules.distance.weights if isinstance(rules.distance, Gower) else None
         # A bound on the changes of all features also bounds the proof.
         of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
@@ -261,6 +249,7 @@ class _StagePlan:
             generator=require(self.fitted.generator, "enumeration", ENUMERATION_NEEDED),
             decision=self.task.decision,
             rules=replace(rules, max_sparsity=min(bounds, default=None)),
+            not_last=_exclude_copies(self.fitted, search) if search.copies == "last" else None,
             n_counterfactuals=self.settings.n_counterfactuals,
             weights=np.ones(constraints.schema.mutable.size) if weights is None else weights,
             max_rows=search.max_rows,
@@ -298,10 +287,14 @@ def row_filters(
         ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
     ]
     if search.copies == "never":
-        if fitted.training_rows is None:
-            raise NotFittedError(
-                f"search was set to {search!r} after fit, which did not keep the training "
-                "rows. Fit again."
-            )
-        filters.append(ExcludeTrainingRows(fitted.training_rows))
+        filters.append(_exclude_copies(fitted, search))
     return filters + [KeepsRelation(one, column_cache) for one in relations]
+
+
+def _exclude_copies(fitted: Fitted, search: Search | ExactSearch) -> ExcludeTrainingRows:
+    if fitted.training_rows is None:
+        raise NotFittedError(
+            f"search was set to {search!r} after fit, which did not keep the training rows. "
+            "Fit again."
+        )
+    return ExcludeTrainingRows(fitted.training_rows)

@@ -210,11 +210,27 @@ class Pool:
         may: BoolArray = self.task.scores.n_left(self.positions[person]) > 0
         return may
 
+    def remembered(self) -> IntArray:
+        """Rows that an earlier search has scored, of people who may have no other row scored."""
+        if not self.task.scores.is_bounded:
+            return np.empty(0, dtype=np.int64)
+        row_ids = np.flatnonzero(~self.scored & ~self.may_score(self.person))
+        return row_ids[self.task.scores.are_known(self._keys(row_ids))]
+
+    def _within_limit(self, row_ids: IntArray) -> IntArray:
+        """Rows with a known score, and as many others as each person's limit allows."""
+        may = self.task.scores.are_known(self._keys(row_ids))
+        new = np.flatnonzero(~may)
+        person = self.person[row_ids[new]]
+        left = self.task.scores.n_left(self.positions[person])
+        may[new] = times_seen_before(person) < left
+        return row_ids[may]
+
     def score_rows(self, row_ids: IntArray) -> None:
         """Have the predictor score rows, up to each person's limit, and correct predictions."""
         row_ids = np.unique(row_ids[~self.scored[row_ids]])
-        left = self.task.scores.n_left(self.positions[self.person[row_ids]])
-        row_ids = row_ids[times_seen_before(self.person[row_ids]) < left]
+        if self.task.scores.is_bounded:
+            row_ids = self._within_limit(row_ids)
         if not row_ids.size:
             return
         rows, keys = self.rows(row_ids), self._keys(row_ids)

@@ -29,7 +29,14 @@ from ..counterfactuals.people import Reason
 from ..errors import ConstraintError
 from ..fitted import Fitted
 from ..generate import FactualBlock, blocks
-from ..kernels import Cancellation, ExpiredError, IntArray, cancellable
+from ..kernels import (
+    BoolArray,
+    Cancellation,
+    ExpiredError,
+    IntArray,
+    cancellable,
+    times_seen_before,
+)
 from ..postprocess.validation import ScoreStore
 from ..predictors.decision import Decision, ScoredRows
 from ..protocols import Callback, Progress
@@ -82,6 +89,66 @@ class ExplainSettings:
         return cls(**named | {"search": find_search(parameters["search"], parameters["generator"])})
 
 
+class Monitor:
+    """Reports what all searches of a call have come to, and remembers whether to stop."""
+
+    def __init__(self, n_people: int, callback: Callback) -> None:
+        self.stopped = False
+        self._n_people, self._callback = n_people, callback
+        # What earlier searches have come to, and the blocks of this one.
+        self._n_others = self._n_settled = self._n_evaluated = 0
+        self._blocks: list[BlockMonitor] = []
+
+    def start(self, n_people: int) -> None:
+        """Start to count for a search for some of the people; the others are settled."""
+        self._n_others = self._n_people - n_people
+        self._n_evaluated += sum(block.n_evaluated for block in self._blocks)
+        self._blocks = []
+
+    def block(self) -> BlockMonitor:
+        """The monitor of one more block, which may be in another thread."""
+        self._blocks.append(BlockMonitor(self))
+        return self._blocks[-1]
+
+    def report(self) -> None:
+        """Report the progress of all searches so far."""
+        n_settled = self._n_others + sum(block.n_settled for block in self._blocks)
+        self._n_settled = max(self._n_settled, n_settled)
+        n_evaluated = self._n_evaluated + sum(block.n_evaluated for block in self._blocks)
+        progress = Progress(self._n_people, self._n_settled, n_evaluated)
+        self.stopped = bool(self._callback(progress)) or self.stopped
+
+
+class BlockMonitor:
+    """The progress of one block of people."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        self._reported = -math.inf
+        self.n_settled = self.n_evaluated = 0
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the call is to stop."""
+        return self._monitor.stopped
+
+    def stop(self) -> None:
+        """Stop the call, because its time is up."""
+        self._monitor.stopped = True
+
+    def report(self, n_settled: int, n_evaluated: int) -> bool:
+        """Report what the block has come to, in threads not too often; returns ``stopped``."""
+        self.finish(n_settled, n_evaluated)
+        if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN:
+            in_caller(self._monitor.report)
+            self._reported = time.monotonic()
+        return self.stopped
+
+    def finish(self, n_settled: int, n_evaluated: int) -> None:
+        """Count what the block has come to."""
+        self.n_settled, self.n_evaluated = n_settled, n_evaluated
+
+
 @dataclass(frozen=True, eq=False)
 class SearchRequest:
     """One search: what ``fit`` learned, whom to explain, and the deadline."""
@@ -94,7 +161,7 @@ class SearchRequest:
     positions: IntArray
     # Of the factuals themselves.
     scored: ScoredRows
-    callback: Callback
+    monitor: Monitor
     # By time.monotonic().
     deadline: float = math.inf
     # "answers" gives no reasons and, in the paper's search, draws all at once; "brief" does not
@@ -137,58 +204,6 @@ class SearchTask:
         return cancellable(self.request.deadline - time.monotonic())
 
 
-class Monitor:
-    """Reports the progress of one run of a stage, and remembers whether to stop."""
-
-    def __init__(self, callback: Callback, n_people: int) -> None:
-        self.stopped = False
-        self._callback = callback
-        self._n_people = n_people
-        self._blocks: list[BlockMonitor] = []
-
-    def block(self) -> BlockMonitor:
-        """The monitor of one more block, which may be in another thread."""
-        self._blocks.append(BlockMonitor(self))
-        return self._blocks[-1]
-
-    def report(self) -> None:
-        """Report the progress of all blocks."""
-        n_settled = sum(block.n_settled for block in self._blocks)
-        n_evaluated = sum(block.n_evaluated for block in self._blocks)
-        progress = Progress(self._n_people, n_settled, n_evaluated)
-        self.stopped = bool(self._callback(progress)) or self.stopped
-
-
-class BlockMonitor:
-    """The progress of one block of people."""
-
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
-        self._reported = -math.inf
-        self.n_settled = self.n_evaluated = 0
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the stage is to stop."""
-        return self._monitor.stopped
-
-    def stop(self) -> None:
-        """Stop the stage, because its time is up."""
-        self._monitor.stopped = True
-
-    def report(self, n_settled: int, n_evaluated: int) -> bool:
-        """Report what the block has come to, in threads not too often; returns ``stopped``."""
-        self.finish(n_settled, n_evaluated)
-        if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN:
-            in_caller(self._monitor.report)
-            self._reported = time.monotonic()
-        return self.stopped
-
-    def finish(self, n_settled: int, n_evaluated: int) -> None:
-        """Count what the block has come to."""
-        self.n_settled, self.n_evaluated = n_settled, n_evaluated
-
-
 @dataclass(frozen=True, eq=False)
 class SearchOutcome:
     """The result of a search, or of one of its stages."""
@@ -221,7 +236,7 @@ class SearchOutcome:
             misjudged=frozenset[int]().union(*(part.misjudged for part in parts)),
         )
 
-    def complete(self, positions: IntArray, *, stopped: bool) -> SearchOutcome:
+    def fill_reasons(self, positions: IntArray, *, stopped: bool) -> SearchOutcome:
         """The outcome with STOPPED for everyone who has neither an answer nor a reason."""
         left = set(positions.tolist()).difference(self.answers.owner.tolist())
         reasons = dict.fromkeys(sorted(left), STOPPED)
@@ -231,28 +246,20 @@ class SearchOutcome:
         """The outcome with further seconds added."""
         return replace(self, seconds=_sum_seconds([self.seconds, more]))
 
-    def without_answers(self, positions: IntArray) -> SearchOutcome:
-        """The outcome without the answers of some factuals."""
-        answers = self.answers.take(~np.isin(self.answers.owner, positions))
-        return replace(self, answers=answers, proven=self.proven.difference(positions.tolist()))
+    def with_answers(self, mask: BoolArray) -> SearchOutcome:
+        """The outcome with some of its answers, ranked from 1 again."""
+        answers = self.answers.take(mask)
+        return replace(self, answers=replace(answers, rank=1 + times_seen_before(answers.owner)))
 
-    def without_proofs(self, positions: IntArray) -> SearchOutcome:
-        """The outcome without proofs that factuals have no answer, where some were withdrawn."""
-        again = set(positions.tolist())
-        reasons = {
-            person: UNSTABLE if person in again and why.kind == "proven" else why
-            for person, why in self.reasons.items()
-        }
-        unstable = {person for person, why in reasons.items() if why is UNSTABLE}
-        return replace(self, reasons=reasons, proven=self.proven - unstable)
-
-    def without_reasons(self, positions: IntArray) -> SearchOutcome:
-        """The outcome without the reasons and misses of factuals that are searched for again."""
-        again = set(positions.tolist())
+    def without(self, positions: IntArray) -> SearchOutcome:
+        """The outcome without what it says of some factuals."""
+        gone = set(positions.tolist())
         return replace(
             self,
+            answers=self.answers.take(~np.isin(self.answers.owner, positions)),
             misses=self.misses.take(~np.isin(self.misses.owner, positions)),
-            reasons={person: why for person, why in self.reasons.items() if person not in again},
+            reasons={person: why for person, why in self.reasons.items() if person not in gone},
+            proven=self.proven - gone,
         )
 
 
@@ -280,7 +287,8 @@ def run_blocks(
     run: Callable[[Iterator[tuple[FactualBlock, BlockMonitor]]], Iterable[SearchOutcome]],
 ) -> SearchOutcome:
     """All outcomes that ``run`` yields, for blocks of people until the search is stopped."""
-    monitor = Monitor(task.request.callback, positions.size)
+    monitor = task.request.monitor
+    monitor.start(positions.size)
     watched = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
     parts = list[SearchOutcome]()
     try:
@@ -289,7 +297,7 @@ def run_blocks(
     except ExpiredError:
         monitor.stopped = True
     outcome = SearchOutcome.merge(task.factuals, parts)
-    return outcome.complete(positions, stopped=monitor.stopped)
+    return outcome.fill_reasons(positions, stopped=monitor.stopped)
 
 
 def run_search(
@@ -303,10 +311,9 @@ def run_search(
     certain = replace(
         task, decision=replace(task.decision, rule=None), scores=task.scores.cleared()
     )
-    again = np.array(sorted(outcome.misjudged), dtype=np.int64)
-    return SearchOutcome.merge(
-        task.factuals, [outcome, _run_stages(certain, stages(certain), again)]
-    )
+    misjudged = np.array(sorted(outcome.misjudged), dtype=np.int64)
+    again = _run_stages(certain, stages(certain), misjudged)
+    return _update(certain, outcome, again, misjudged)
 
 
 def _run_stages(task: SearchTask, stages: Sequence[Stage], positions: IntArray) -> SearchOutcome:
@@ -314,7 +321,7 @@ def _run_stages(task: SearchTask, stages: Sequence[Stage], positions: IntArray) 
     parts: list[SearchOutcome] = []
     for stage in stages:
         if parts:
-            parts[-1] = parts[-1].without_reasons(positions)
+            parts[-1] = parts[-1].without(positions)
         outcome = _run_confirmed(task, stage, positions)
         parts.append(outcome)
         left = outcome.reasons.keys() - outcome.proven
@@ -327,32 +334,38 @@ def _run_stages(task: SearchTask, stages: Sequence[Stage], positions: IntArray) 
 def _run_confirmed(task: SearchTask, stage: Stage, positions: IntArray) -> SearchOutcome:
     """Run one stage until every answer survives a fresh call of the predictor.
 
-    An answer that fails is dropped, and its person is searched for again without it.
+    An answer that fails is withdrawn, and its person is searched for again without it.
     """
-    parts = list[SearchOutcome]()
-    for attempt in range(MAX_WITHDRAWN):
-        outcome, rejected = _confirm(task, stage.run(positions))
-        if attempt:
-            outcome = outcome.without_proofs(positions)
-        if not rejected.owner.size:
-            return SearchOutcome.merge(task.factuals, [*parts, outcome])
-        positions = np.unique(rejected.owner)
-        parts.append(outcome.without_answers(positions))
-        task.scores.withdraw(rejected.key)
-        if outcome.stopped or attempt + 1 == MAX_WITHDRAWN:
-            why = STOPPED if outcome.stopped else UNSTABLE
-            parts[-1] = replace(
-                parts[-1],
-                reasons=dict(parts[-1].reasons) | dict.fromkeys(positions.tolist(), why),
-            )
+    outcome, failed = _confirm(task, stage.run(positions))
+    for _ in range(MAX_WITHDRAWN - 1):
+        if not failed.size or outcome.stopped:
             break
+        again, failed_again = _confirm(task, stage.run(failed))
+        outcome, failed = _update(task, outcome, again, failed), failed_again
+    return outcome
+
+
+def _update(
+    task: SearchTask, before: SearchOutcome, again: SearchOutcome, positions: IntArray
+) -> SearchOutcome:
+    """Both outcomes as one: for some factuals the later one, unless it has fewer answers."""
+    answers = before.answers
+    withdrawn = task.scores.are_withdrawn(answers.key) & np.isin(answers.owner, positions)
+    before = before.with_answers(~withdrawn)
+    n_before, n_again = (
+        np.bincount(one.answers.owner, minlength=len(task.factuals))[positions]
+        for one in (before, again)
+    )
+    fewer = n_again < n_before
+    parts = [before.without(positions[~fewer]), again.without(positions[fewer])]
     return SearchOutcome.merge(task.factuals, parts)
 
 
-def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, MeasuredRows]:
-    """The outcome with fresh scores, and the answers that fail them.
+def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, IntArray]:
+    """The outcome with fresh scores, without answers that fail them; and whose answers failed.
 
-    People with an answer that the label rule misjudged have none in either.
+    The latter leaves out people with an answer that the label rule misjudged. The reason of people
+    who lost all their answers is UNSTABLE, and nothing of them is proven.
     """
     started = time.perf_counter()
     answers = outcome.answers
@@ -365,13 +378,20 @@ def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, M
                 "for a row each time."
             )
     fresh, wrong = task.decision.confirm(answers.frame, answers.score)
-    misjudged = np.unique(answers.owner[wrong])
     rejected = answers.take(~fresh.valid & ~wrong)
+    task.scores.withdraw(rejected.owner, rejected.key)
+    confirmed = replace(outcome, answers=replace(answers, score=fresh.score))
+    confirmed = confirmed.with_answers(fresh.valid)
+    failed = set(rejected.owner.tolist())
+    lost = failed.difference(confirmed.answers.owner.tolist())
+    lost |= {person for person in outcome.reasons if task.scores.unstable[person]}
+    misjudged = frozenset(answers.owner[wrong].tolist())
     confirmed = replace(
-        outcome,
-        answers=replace(answers, score=fresh.score),
+        confirmed,
+        reasons=dict(outcome.reasons) | dict.fromkeys(sorted(lost - misjudged), UNSTABLE),
         n_unstable=outcome.n_unstable + rejected.owner.size,
-        misjudged=frozenset(misjudged.tolist()),
-    ).without_answers(misjudged)
-    rejected = rejected.take(~np.isin(rejected.owner, misjudged))
-    return confirmed.with_seconds({"confirm": time.perf_counter() - started}), rejected
+        proven=outcome.proven - failed - lost - misjudged,
+        misjudged=misjudged,
+    )
+    again = np.array(sorted(failed - misjudged), dtype=np.int64)
+    return confirmed.with_seconds({"confirm": time.perf_counter() - started}), again
