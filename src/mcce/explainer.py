@@ -40,10 +40,17 @@ from .parameters import (
 from .predictors.decision import Decision
 from .protocols import Callback, Distance, Generator
 from .runtime.threads import time_limit
-from .search.config import ExactSearch, Search, SearchName, check_private, check_refit, find_search
+from .search.config import (
+    ExactSearch,
+    ExplainSettings,
+    Search,
+    SearchName,
+    check_private,
+    check_refit,
+    find_search,
+)
 from .search.explain import explain, warn_of_gaps
 from .search.plan import check_ignored
-from .search.stage import ExplainSettings
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter
 from .tables.roles import Role, check_roles

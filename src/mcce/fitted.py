@@ -66,7 +66,7 @@ def plausibility_model(fitted: Fitted) -> PlausibilityModel:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a search needs from the explainer, and what it cannot be combined with.
+    """What a search needs from the explainer.
 
     For a search beyond the paper, ``fit`` learns a plausibility model, at least to measure answers.
     """
@@ -76,9 +76,6 @@ class Needs:
     surrogate: bool = False
     relations: bool = False
     training_rows: bool = False
-    enumeration: bool = False
-    diversity: bool = True
-    gower: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,16 +28,19 @@ from ..counterfactuals.result import Counterfactuals
 from ..errors import McceWarning, ParameterError, SchemaError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
-from ..postprocess.filters import IsPlausible, RowRules
+from ..postprocess.filters import RowRules
 from ..postprocess.validation import score_in_calls
 from ..predictors.decision import ROWS_PER_CALL, Decision
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
-from ..search.computed import ComputedColumn
-from ..search.config import kept_relations, weighted
-from ..search.consequences import Consequences, GrowingTables
-from ..search.plan import computed_columns, row_filters
-from ..search.stage import ExplainSettings
+from ..search.config import ExplainSettings, kept_relations, weighted
+from ..search.consequences import (
+    ComputedColumn,
+    Consequences,
+    GrowingTables,
+    computed_columns,
+)
+from ..search.plan import row_rules
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema
@@ -219,26 +222,18 @@ class Requirements:
         cls, fitted: Fitted, settings: ExplainSettings, constraints: Constraints
     ) -> Requirements:
         """What the search of an explainer requires."""
-        given = settings.search
-        search = given.fallback
-        relations = kept_relations(fitted, given, settings.ignore_relations, constraints)
+        search = settings.search.fallback
+        relations = kept_relations(fitted, settings, constraints)
+        weighing = replace(fitted, distance=weighted(fitted.distance, constraints))
         # Constraints on whole rows are checked with all others, by the values of rows.
         none = Constraints.bind(None, fitted.schema)
-        # Without a model there is no accepted row, and so no answer.
-        model, least = fitted.plausibility, search.min_plausibility or 0.0
-        rules = RowRules(
-            weighted(fitted.distance, constraints),
-            search.max_sparsity,
-            search.max_distance,
-            row_filters(fitted, given, none, relations, {}),
-            IsPlausible(model, least) if least > 0 and model is not None else None,
-        )
+        recomputes = search.consequences == "recompute"
         return cls(
             fitted.decision.with_margin(search.margin),
             constraints,
-            relations,
-            rules,
-            computed_columns(fitted, settings, constraints),
+            [found.relation for found in relations],
+            row_rules(weighing, search, none, relations, {}),
+            computed_columns(fitted, settings, constraints) if recomputes else (),
         )
 
     def broken(self, rows: CandidateRows) -> dict[tuple[str, Hashable], BoolArray]:

@@ -19,9 +19,10 @@ from ..constraints.collection import Constraints
 from ..fitted import Fitted
 from ..kernels import IntArray
 from ..runtime.progress import ProgressBar
+from ..search.config import ExplainSettings
 from ..search.plan import find_answers
 from ..search.relaxing import Relaxation, relaxations
-from ..search.stage import ExplainSettings, Monitor, SearchOutcome, SearchRequest
+from ..search.stage import Monitor, SearchOutcome, SearchRequest
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN, EncodedRows
 
@@ -53,9 +54,8 @@ class Refit:
         refitted = self._fit(position)
         bound = Constraints.bind(request.constraints.listed, refitted.schema)
         rows = refitted.schema.encode(X)
-        outcome = find_answers(
-            replace(request, fitted=refitted, constraints=bound, factuals=rows, positions=positions)
-        )
+        refitted_request = replace(request, fitted=refitted, constraints=bound, factuals=rows)
+        outcome = find_answers(refitted_request, positions)
         place = int(np.searchsorted(refitted.schema.mutable, position))
         changes_it = outcome.answers.rows.codes[place] != OWN
         return replace(outcome, answers=outcome.answers.take(changes_it))
@@ -88,12 +88,11 @@ def relaxation_table(
         settings,
         constraints,
         factuals,
-        declined,
         scored,
         monitor=Monitor(declined.size, lambda progress: None),
         effort="answers",
     )
-    positions = np.array(sorted(find_answers(request).reasons), np.int64)
+    positions = np.array(sorted(find_answers(request, declined).reasons), np.int64)
     tried = sorted(relaxations(request), key=lambda one: one.kind == "bound")
     if refit is not None:
         tried += refit.relaxations(request, X)

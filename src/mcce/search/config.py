@@ -6,8 +6,9 @@ holds each search by name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 from ..constraints.collection import Constraints
@@ -19,7 +20,7 @@ from ..parameters import check_choice, check_count, check_flag, check_real, chec
 from ..protocols import Distance, Generator
 
 if TYPE_CHECKING:
-    from ..relations.relation import Relation
+    from ..relations.relation import FoundRelation
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "nearest", "exact"]
 RankKey = Literal["sparsity", "n_actions", "distance"]
@@ -142,7 +143,9 @@ class Search:
         self._resolve("extra_changes", defaults.extra_changes)
         self._resolve("copies", "allow" if of_paper else "last")
         self._resolve("consequences", "none" if of_paper else "recompute")
-        _check_below_one("min_plausibility", self.min_plausibility, "at least 0 and below 1")
+        below_one = math.nextafter(1.0, 0.0)
+        expected = "at least 0 and below 1"
+        check_real("min_plausibility", self.min_plausibility, expected, most=below_one)
         check_whole("extra_changes", self.extra_changes, 0, 1000)
         if self.extra_changes and not defaults.extra_changes:
             raise ParameterError(
@@ -289,15 +292,7 @@ class ExactSearch:
             beyond_paper=True,
             relations=True,
             training_rows=self.copies != "allow",
-            enumeration=True,
-            diversity=False,
-            gower=True,
         )
-
-    @property
-    def n_samples(self) -> int:
-        """Draws for a person beyond the budget."""
-        return N_SAMPLES
 
     @property
     def fallback(self) -> Search:
@@ -310,6 +305,27 @@ class ExactSearch:
             margin=self.margin,
             copies=self.copies,
         )
+
+
+@dataclass(frozen=True)
+class ExplainSettings:
+    """The parameters of an explainer that may change between ``fit`` and ``explain``."""
+
+    search: Search | ExactSearch
+    n_samples: int | None
+    n_counterfactuals: int
+    diversity: float | None
+    ignore_relations: bool | Sequence[str]
+    memory: float
+    n_jobs: int | None
+    max_seconds: float | None
+    verbose: bool
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> ExplainSettings:
+        """The settings among the parameters of an explainer."""
+        named = {f.name: parameters[f.name] for f in fields(cls)}
+        return cls(**named | {"search": find_search(parameters["search"], parameters["generator"])})
 
 
 def find_search(search: Any, generator: Any = "trees") -> Search | ExactSearch:
@@ -334,13 +350,6 @@ def find_search(search: Any, generator: Any = "trees") -> Search | ExactSearch:
     return search
 
 
-def _check_below_one(name: str, value: Any, expected: str) -> None:
-    """Raise unless a value is a share below 1."""
-    check_real(name, value, expected, most=1.0)
-    if value == 1:
-        raise ParameterError(f"{name} must be {expected}, got {shorten(value)}.")
-
-
 def _check_limits(search: Search | ExactSearch) -> None:
     """Raise unless the limits of answers are bounds, a margin, and what to do with copies."""
     if search.max_sparsity is not None:
@@ -361,16 +370,12 @@ def _check_rank_by(names: Any) -> None:
         )
 
 
-def check_needs(
-    generator: Generator, search: Search | ExactSearch, distance: Distance, diversity: float | None
-) -> None:
-    """Raise for what a search needs and does not get."""
-    needs = search.needs
-    if needs.enumeration:
-        require(generator, "enumeration", ENUMERATION_NEEDED)
-    if needs.gower and not is_gower(distance):
+def check_exact(generator: Generator, distance: Distance, diversity: float | None) -> None:
+    """Raise for what the exact search cannot be combined with."""
+    require(generator, "enumeration", ENUMERATION_NEEDED)
+    if not is_gower(distance):
         raise _not_for_exact("distance", "gower", distance.name)
-    if not needs.diversity and diversity is not None:
+    if diversity is not None:
         raise _not_for_exact("diversity", None, diversity)
 
 
@@ -428,26 +433,27 @@ def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
 
 
 def kept_relations(
-    fitted: Fitted,
-    search: Search | ExactSearch,
-    ignored: bool | Sequence[str],
-    constraints: Constraints,
-) -> list[Relation]:
+    fitted: Fitted, settings: ExplainSettings, constraints: Constraints
+) -> list[FoundRelation]:
     """All relations found at fit, except ignored ones.
 
     A formula that the user declared replaces the relations with its target.
     """
-    if ignored is True or not search.needs.relations:
+    ignored = settings.ignore_relations
+    if ignored is True or not settings.search.needs.relations:
         return []
     if fitted.relations is None:
         raise NotFittedError(
             "ignore_relations or search was changed after fit, which did not look for relations "
             "between columns. Fit again, or pass ignore_relations=True."
         )
-    declared = {derived.target for derived in constraints.derived}
-    relations = [found.relation for found in fitted.relations]
-    kept = [relation for relation in relations if relation.name not in (ignored or ())]
-    return [relation for relation in kept if relation.target not in declared]
+    without = {derived.target for derived in constraints.derived}
+    names = ignored or ()
+    return [
+        found
+        for found in fitted.relations
+        if found.relation.name not in names and found.relation.target not in without
+    ]
 
 
 def weighted(distance: Distance, constraints: Constraints) -> Distance:

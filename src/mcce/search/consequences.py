@@ -17,9 +17,9 @@ it keeps the person's value, and the filter of the rule excludes the row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -27,24 +27,144 @@ import pandas as pd
 from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, table_numbers
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
+from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
-from ..relations.kinds import Dependency
-from ..relations.relation import Equality, match_values
-from ..tables.columns import as_numbers, assemble, stack, unwrapped
+from ..relations.kinds import Dependency, Equivalence, Linear
+from ..relations.relation import Equality, FoundRelation, match_values, values_of
+from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
 from ..tables.dtypes import to_dtype
 from ..tables.features import (
     ULPS,
+    Feature,
     decimals,
     epsilon,
     is_float32,
     is_number,
     known_numbers,
 )
-from ..tables.schema import OWN, EncodedRows
-from .computed import ComputedColumn
+from ..tables.schema import OWN, EncodedRows, Schema
+from .config import ExplainSettings, kept_relations
 
+Rule: TypeAlias = Derived | Equality | Dependency
 # Smaller integers are exact in float64; columns with larger ones are not computed.
 MAX_EXACT_INTEGER = 2.0**53
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedColumn:
+    """A column that follows others, and by which rule."""
+
+    rule: Rule
+    feature: Feature
+    place: int
+    # Positions of the columns that it follows from, and the places of those that are mutable.
+    inputs: tuple[int, ...]
+    actions: IntArray
+
+
+def computed_columns(
+    fitted: Fitted, settings: ExplainSettings, constraints: Constraints
+) -> list[ComputedColumn]:
+    """The columns that follow: those that the user declared, then those found at fit.
+
+    A column is left out if it is immutable, if nothing that it follows from is mutable, or if it
+    would follow from itself; formulas give numbers alone. Of two formulas for one column, the
+    second is solved for its feature with the most values, since computed columns usually have the
+    most. Of two columns that determine each other, the later one follows: they have as many values.
+    """
+    schema = constraints.schema
+    position = {name: at for at, name in enumerate(schema.names)}
+    place_of = {int(at): place for place, at in enumerate(schema.mutable)}
+    chosen: dict[int, ComputedColumn] = {}
+    found = _followed(kept_relations(fitted, settings, constraints), schema)
+    for given in [*constraints.derived, *found]:
+        rules: Sequence[Rule] = [given]
+        if isinstance(given, Linear) and position[given.target] in chosen:
+            rules = _solutions(given, schema)
+        for rule in rules:
+            at = position[rule.target]
+            sources = [rule.determinant] if isinstance(rule, Dependency) else rule.features[1:]
+            inputs = tuple(position[name] for name in sources)
+            actions = np.array([place_of[p] for p in inputs if p in place_of], dtype=np.int64)
+            if at not in place_of or at in chosen or not actions.size:
+                continue
+            if _is_suitable(rule, schema) and not _leads_to(inputs, at, chosen):
+                chosen[at] = ComputedColumn(
+                    rule, schema.features[at], place_of[at], inputs, actions
+                )
+                break
+    return _in_order(chosen)
+
+
+def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equality | Dependency]:
+    """The relations by which a column follows others: formulas first.
+
+    Sums come last of the formulas, since only they can be solved otherwise.
+    """
+    formulas, tables = list[Equality](), list[Dependency]()
+    for one in found:
+        if isinstance(one.relation, Equality):
+            formulas.append(one.relation)
+        # Answers may break those that are not enforced.
+        elif one.enforced and isinstance(one.relation, Dependency):
+            tables.append(one.relation)
+        elif one.enforced and isinstance(one.relation, Equivalence):
+            tables += _both_ways(one.relation, schema)
+    formulas.sort(key=lambda one: isinstance(one, Linear))
+    tables.sort(key=lambda one: -schema.names.index(one.result))
+    return [*formulas, *tables]
+
+
+def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
+    """An equivalence as dependencies; none unless both columns have two values."""
+    names, columns = relation.features, []
+    for side in (relation.first, relation.second):
+        values = values_of(schema.features[schema.names.index(side.feature)])
+        if len(values) != 2 or side.value not in values:
+            return []
+        columns.append(values if values[0] == side.value else values[::-1])
+    first, second = columns
+    return [
+        Dependency(names[0], names[1], tuple(zip(first, second, strict=True))),
+        Dependency(names[1], names[0], tuple(zip(second, first, strict=True))),
+    ]
+
+
+def _solutions(rule: Linear, schema: Schema) -> list[Linear]:
+    """A sum solved for each of its columns, those with the most values first."""
+    n_codes = {feature.name: feature.n_codes for feature in schema.features}
+    names = sorted((name for name, _ in rule.terms), key=lambda name: -n_codes[name])
+    return [rule.solved_for(name) for name in names]
+
+
+def _is_suitable(rule: Rule, schema: Schema) -> bool:
+    """Whether the target can hold what a rule gives, and a table tells its values apart."""
+    by_name = {feature.name: feature for feature in schema.features}
+    if isinstance(rule, Dependency):
+        return all(_has_table_values(by_name[name]) for name in rule.features)
+    return is_number(by_name[rule.target])
+
+
+def _has_table_values(feature: Feature) -> bool:
+    # Tables hold numbers as float64, which merges integers beyond 2**53; times have units.
+    distinct = feature.numbers is None or np.unique(feature.numbers).size == feature.n_codes
+    return distinct and not is_time(feature.table.dtype)
+
+
+def _leads_to(inputs: Iterable[int], goal: int, chosen: Mapping[int, ComputedColumn]) -> bool:
+    """Whether a column is among some others or what these follow from, over any steps."""
+    return any(
+        at == goal or (at in chosen and _leads_to(chosen[at].inputs, goal, chosen)) for at in inputs
+    )
+
+
+def _in_order(chosen: Mapping[int, ComputedColumn]) -> list[ComputedColumn]:
+    """The columns, each after those that it follows from."""
+    left, ordered = dict(chosen), list[ComputedColumn]()
+    while left:
+        ready = [at for at, column in left.items() if left.keys().isdisjoint(column.inputs)]
+        ordered += [left.pop(at) for at in ready]
+    return ordered
 
 
 class Consequences:
@@ -53,21 +173,16 @@ class Consequences:
     def __init__(
         self, columns: Sequence[ComputedColumn], rows: EncodedRows, constraints: Constraints
     ) -> None:
-        self.columns = tuple(columns)
-        self._rows = rows
+        self.columns, self._rows = columns, rows
+        self.places = [column.place for column in columns]
         self._limits = constraints.by_feature
         self._frozen = constraints.frozen(rows)
         self._followers = [
             TableFollower(column, column.rule, rows)
             if isinstance(column.rule, Dependency)
             else FormulaFollower(column, column.rule, rows)
-            for column in self.columns
+            for column in columns
         ]
-
-    @property
-    def places(self) -> list[int]:
-        """Places of the computed columns."""
-        return [column.place for column in self.columns]
 
     @property
     def mentioned(self) -> list[int]:
@@ -298,7 +413,9 @@ class GrowingTables:
         }
         if grown:
             self._tables = [
-                _grown(table, grown[place]) if place in grown else table
+                _grown(table, to_cells(grown[place][len(table) :], table.dtype))
+                if place in grown
+                else table
                 for place, table in enumerate(self._tables)
             ]
         return self._tables
@@ -317,14 +434,13 @@ class GrowingTables:
         known, codes = self._known.get(place) or self._sorted(place)
         cells = self._as_cells(place, numbers)
         distinct, inverse = np.unique(np.where(np.isnan(cells), np.inf, cells), return_inverse=True)
-        at = np.minimum(np.searchsorted(known, distinct), known.size - 1)
-        new = known[at] != distinct if known.size else np.ones(distinct.size, dtype=bool)
+        # NaN stands for what is beyond the last.
+        new = np.append(known, np.nan)[np.searchsorted(known, distinct)] != distinct
         if new.any():
             added = np.where(np.isinf(distinct[new]), np.nan, distinct[new])
             self._numbers[place] = np.concatenate([self.numbers(place), added])
             known, codes = self._sorted(place)
-            at = np.searchsorted(known, distinct)
-        return codes[at][inverse]
+        return codes[np.searchsorted(known, distinct)][inverse]
 
     def codes_for_trained(self, place: int, codes: Codes) -> Codes:
         """The code of each training value of a feature, by its code there; new ones are added."""
@@ -337,8 +453,7 @@ class GrowingTables:
         new = np.setdiff1d(codes, np.flatnonzero(known >= 0))
         if new.size:
             known[new] = len(table) + np.arange(new.size)
-            cells = stack(unwrapped(table), unwrapped(trained.take(new)))
-            grown = pd.Series(cells, name=table.name, dtype=table.dtype)
+            grown = _grown(table, trained.take(new))
             self._tables = [grown if at == place else old for at, old in enumerate(self._tables)]
             self._numbers.pop(place, None)
         return known[codes]
@@ -364,8 +479,7 @@ def to_cells(numbers: FloatArray, dtype: Any) -> pd.Series[Any]:
     return to_dtype(pd.Series(numbers), dtype)
 
 
-def _grown(table: pd.Series[Any], numbers: FloatArray) -> pd.Series[Any]:
-    """A table with further numbers at its end."""
-    added = to_cells(numbers[len(table) :], table.dtype)
+def _grown(table: pd.Series[Any], added: pd.Series[Any]) -> pd.Series[Any]:
+    """A table with further cells at its end."""
     cells = stack(unwrapped(table), unwrapped(added))
     return pd.Series(cells, name=table.name, dtype=table.dtype)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import starmap
 
 import numpy as np
 
@@ -26,15 +25,17 @@ from ..constraints.limits import FactualLimits
 from ..counterfactuals.people import Reason
 from ..distances import Gower, measure_rows
 from ..generate import FactualBlock, blocks
-from ..kernels import BoolArray, Codes, ExpiredError, FloatArray, IntArray, Person, gower_gap
+from ..kernels import BoolArray, Codes, ExpiredError, IntArray, Person, gower_gap
+from ..model.registry import require
 from ..postprocess.filters import RowFilter, RowRules
 from ..postprocess.ranking import ROWS_PER_PIECE
 from ..postprocess.validation import GROWTH, score_in_calls
-from ..predictors.decision import Decision, ScoredRows
-from ..protocols import CapableGenerator
+from ..predictors.decision import ScoredRows
+from ..protocols import CapableGenerator, Distance
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
-from .stage import BlockMonitor, SearchOutcome, SearchTask, Stage, run_blocks
+from .config import ENUMERATION_NEEDED, ExactSearch
+from .stage import SearchOutcome, SearchTask, Stage, run_blocks
 
 # The key of the first person's rows among those that were withdrawn.
 FIRST_KEY = -(2**30)
@@ -47,52 +48,60 @@ class ExactStage:
     """Visit rows in the order of the ranking until the best is proven."""
 
     task: SearchTask
-    settings: ExactSettings
-    quick_stage: Stage | None = None
+    search: ExactSearch
+    rules: RowRules
+    # Valid rows that it excludes are answers only where there is no other.
+    not_last: RowFilter | None
+    quick_stage: Stage | None
+
+    @property
+    def generator(self) -> CapableGenerator:
+        """What lists the rows that can be drawn."""
+        return require(self.task.request.fitted.generator, "enumeration", ENUMERATION_NEEDED)
+
+    @property
+    def n_counterfactuals(self) -> int:
+        """How many answers each person gets."""
+        return self.task.settings.n_counterfactuals
 
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people; those not reached in time keep what the quick search found."""
         if self.quick_stage is None:
             return self._run(positions)
         quick, proven = self.quick_stage.run(positions), self._run(positions)
-        left = sorted(proven.reasons) if proven.stopped else []
-        saved = np.intersect1d(left, quick.answers.owner).astype(np.int64)
-        parts = [proven.without(saved), quick.without(np.setdiff1d(positions, saved))]
-        return SearchOutcome.merge(self.task.factuals, parts)
+        left = list(proven.reasons) if self.task.request.monitor.stopped else []
+        return proven.updated(quick, np.intersect1d(left, quick.answers.owner))
 
     def _run(self, positions: IntArray) -> SearchOutcome:
         """List rows for people, block by block."""
-        in_blocks = blocks(
-            self.task.factual_limits, positions, MAX_LISTED, self.task.settings.memory
-        )
-        return run_blocks(
-            self.task, positions, in_blocks, lambda watched: starmap(self._run_block, watched)
-        )
+        task = self.task
+        in_blocks = blocks(task.factual_limits, positions, MAX_LISTED, task.settings.memory)
+        return run_blocks(task, positions, in_blocks, lambda some: map(self._run_block, some))
 
-    def _run_block(self, block: FactualBlock, monitor: BlockMonitor) -> SearchOutcome:
-        started, limits = time.perf_counter(), self.task.factual_limits
-        proofs = [Proof(self.settings, limits, position) for position in block.positions.tolist()]
-        self._prove(proofs, monitor)
-        outcome = self._conclude(proofs)
-        monitor.finish(len(proofs), outcome.n_evaluated)
-        return outcome.with_seconds({"exact": time.perf_counter() - started})
+    def _run_block(self, block: FactualBlock) -> SearchOutcome:
+        started = time.perf_counter()
+        proofs = [Proof(self, position) for position in block.positions.tolist()]
+        self._prove(block, proofs)
+        n_evaluated = sum(proof.n_scored for proof in proofs)
+        self.task.request.monitor.count(block, len(proofs), n_evaluated)
+        return self._conclude(proofs, time.perf_counter() - started)
 
-    def _prove(self, proofs: Sequence[Proof], monitor: BlockMonitor) -> None:
+    def _prove(self, block: FactualBlock, proofs: Sequence[Proof]) -> None:
         """Go on until every proof is closed, or the search is stopped."""
-        n_closed = n_evaluated = 0
+        monitor, n_closed, n_evaluated = self.task.request.monitor, 0, 0
         while not monitor.stopped and any(proof.is_open for proof in proofs):
             used_up = [proof for proof in proofs if proof.is_open and not proof.n_left]
             try:
                 for _ in map_ordered(self._list_more, used_up, self.task.settings.n_jobs):
-                    if monitor.report(n_closed, n_evaluated):
+                    if monitor.report(block, n_closed, n_evaluated):
                         return
             except ExpiredError:
-                monitor.stop()
+                monitor.stopped = True
                 return
             self._evaluate([proof for proof in proofs if proof.n_left])
             n_closed = sum(not proof.is_open for proof in proofs)
             n_evaluated = sum(proof.n_scored for proof in proofs)
-            monitor.report(n_closed, n_evaluated)
+            monitor.report(block, n_closed, n_evaluated)
 
     def _list_more(self, proof: Proof) -> None:
         with self.task.within_deadline():
@@ -112,7 +121,9 @@ class ExactStage:
         # Apart from the keys of draws and of pools, whose recomputed cells are left out.
         keys = np.concatenate([(FIRST_KEY - owner)[None].astype(np.int32), codes]).T
         allowed, scored = self._score(rows, keys)
-        last = self._come_last(rows, scored.valid)
+        last = np.zeros_like(scored.valid)
+        if self.not_last is not None:
+            last[scored.valid] = ~self.not_last.keeps(rows.take(scored.valid))
         sparsity, gower = (codes != OWN).sum(axis=0), measure_rows(Gower(), rows)
         evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), scored.score, sparsity, gower)
         starts = np.cumsum(sizes) - sizes
@@ -128,49 +139,26 @@ class ExactStage:
             allowed &= self.task.consequences.have_actions(rows.codes)
         for start in range(0, allowed.size, ROWS_PER_PIECE):
             piece = np.arange(start, min(start + ROWS_PER_PIECE, allowed.size))
-            for keep in self.settings.rules.filters:
+            for keep in self.rules.filters:
                 allowed[piece] &= keep.keeps(rows.take(piece))
-        scored = score_in_calls(self.settings.decision, rows.take(allowed))
+        scored = score_in_calls(self.task.decision, rows.take(allowed))
         score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
         score[allowed], valid[allowed] = scored.score, scored.valid
         return allowed, ScoredRows(score, valid)
 
-    def _come_last(self, rows: CandidateRows, valid: BoolArray) -> BoolArray:
-        """Which valid rows are answers only where there is no other."""
-        last, keep = np.zeros_like(valid), self.settings.not_last
-        if keep is not None:
-            last[valid] = ~keep.keeps(rows.take(valid))
-        return last
-
-    def _conclude(self, proofs: Sequence[Proof]) -> SearchOutcome:
+    def _conclude(self, proofs: Sequence[Proof], seconds: float) -> SearchOutcome:
         """The outcome for some people."""
         factuals = self.task.factuals
         unanswered = [proof for proof in proofs if proof.holds and not proof.n_valid]
         answers = [part for proof in proofs for part in proof.answers]
         misses = [proof.miss for proof in unanswered if proof.miss is not None]
-        reasons = {proof.position: proof.reason() for proof in unanswered}
         return SearchOutcome(
             answers=MeasuredRows.concat(factuals, answers),
             misses=MeasuredRows.concat(factuals, misses),
-            reasons=reasons,
-            n_evaluated=sum(proof.n_scored for proof in proofs),
+            reasons={proof.position: proof.reason() for proof in unanswered},
+            seconds={"exact": seconds},
             proven=frozenset(proof.position for proof in proofs if proof.holds),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ExactSettings:
-    """The decision, the filters and the budget of an exact search."""
-
-    generator: CapableGenerator
-    decision: Decision
-    rules: RowRules
-    # Valid rows that it excludes are answers only where there is no other.
-    not_last: RowFilter | None
-    n_counterfactuals: int
-    weights: FloatArray
-    max_rows: int
-    max_nodes: int
 
 
 @dataclass(eq=False)
@@ -181,8 +169,7 @@ class Proof:
     spent. The last ``n_left`` of the listed rows were not visited yet.
     """
 
-    settings: ExactSettings
-    factual_limits: FactualLimits
+    stage: ExactStage
     position: int
     is_open: bool = True
     holds: bool = False
@@ -210,12 +197,12 @@ class Proof:
 
     def list_more(self) -> None:
         """List the next rows, if any are left and the budget allows."""
-        settings, rows = self.settings, self.factual_limits.rows
-        bounds = rows.schema.mutable.size, settings.rules.max_sparsity
+        stage, limits = self.stage, self.stage.task.factual_limits
+        bounds = limits.rows.schema.mutable.size, stage.rules.max_sparsity
         most = min(bound for bound in bounds if bound is not None)
-        person = _describe_person(self.factual_limits, self.position, settings.weights)
+        person = _describe_person(limits, self.position, stage.rules.distance)
         while self.is_open and not self.n_left:
-            room = settings.max_rows - self.n_listed
+            room = stage.search.max_rows - self.n_listed
             if self.n_changes > most:
                 self._close(holds=True)
             elif room:
@@ -225,20 +212,20 @@ class Proof:
 
     def _list(self, person: Person, n_best: int) -> None:
         """List at most ``n_best`` rows; after the last with this many changes go on to one more."""
-        settings = self.settings
-        listed = settings.generator.enumerate_rows(
+        stage = self.stage
+        listed = stage.generator.enumerate_rows(
             person,
             n_changes=self.n_changes,
             n_best=n_best,
-            max_nodes=settings.max_nodes - self.n_nodes,
+            max_nodes=stage.search.max_nodes - self.n_nodes,
             after=self._after,
         )
         self.n_nodes += listed.n_nodes
         if not listed.complete:
             self._close(holds=False)
             return
-        distance = listed.totals / len(self.factual_limits.rows.schema.features)
-        most = settings.rules.max_distance
+        distance = listed.totals / len(stage.task.factuals.schema.features)
+        most = stage.rules.max_distance
         farthest = np.inf if most is None else most
         n_near = int(np.searchsorted(distance, farthest, side="right"))
         self._codes = listed.codes[:, :n_near]
@@ -253,7 +240,7 @@ class Proof:
     def next_rows(self) -> Codes:
         """The next rows to visit, more in each batch."""
         first = self._codes.shape[1] - self.n_left
-        n_rows = max(self.settings.n_counterfactuals, int(GROWTH * self.n_visited))
+        n_rows = max(self.stage.n_counterfactuals, int(GROWTH * self.n_visited))
         return self._codes[:, first : first + n_rows]
 
     def update(
@@ -264,16 +251,17 @@ class Proof:
         self._add_needed(self.last_answers, rows.take(valid & last))
         self.n_scored += int(allowed.sum())
         self.n_left -= allowed.size
-        shortfall = np.where(allowed, self.settings.decision.shortfall(rows.score), np.inf)
+        decision = self.stage.task.decision
+        shortfall = np.where(allowed, decision.shortfall(rows.score), np.inf)
         if shortfall.min(initial=np.inf) < self.shortfall:
             at = int(shortfall.argmin())
             self.shortfall, self.miss = float(shortfall[at]), rows.take(np.array([at]))
-        if self.n_valid == self.settings.n_counterfactuals:
+        if self.n_valid == self.stage.n_counterfactuals:
             self._close(holds=True)
 
     def reason(self) -> Reason:
         """What is proven of a person without an answer, and how many rows show it."""
-        most, farthest = self.settings.rules.max_sparsity, self.settings.rules.max_distance
+        most, farthest = self.stage.rules.max_sparsity, self.stage.rules.max_distance
         within = "" if most is None else f" with at most {most} changes"
         within += "" if farthest is None else f" within a distance of {farthest}"
         text = f"Proven: no row that the model could draw{within} is valid and allowed "
@@ -284,7 +272,7 @@ class Proof:
         answers = [one for part in parts for one in part.rows.codes.T]
         n_before, needed = len(answers), list[int]()
         for at, row in enumerate(valid.rows.codes.T):
-            if len(answers) == self.settings.n_counterfactuals:
+            if len(answers) == self.stage.n_counterfactuals:
                 break
             if not any(((one == OWN) | (one == row)).all() for one in answers):
                 answers.append(row)
@@ -298,10 +286,13 @@ class Proof:
             self.answers = self.last_answers
 
 
-def _describe_person(factual_limits: FactualLimits, person: int, weights: FloatArray) -> Person:
+def _describe_person(factual_limits: FactualLimits, person: int, distance: Distance) -> Person:
     """One person, and what each change would cost them."""
     rows = factual_limits.rows
     features, one = rows.schema.features, np.array([person])
+    weights = distance.weights if isinstance(distance, Gower) else None
+    if weights is None:
+        weights = np.ones(rows.schema.mutable.size)
     offsets, costs = np.zeros(len(features), dtype=np.int64), [np.empty(0)]
     for at, own, weight in zip(
         rows.schema.mutable, rows.own_numbers(one)[:, 0], weights, strict=True

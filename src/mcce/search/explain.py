@@ -22,14 +22,13 @@ from ..distances import measure_rows
 from ..errors import McceWarning, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
-from ..predictors.decision import ScoredRows
 from ..protocols import Callback, Progress
 from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
-from ..tables.schema import OWN, EncodedRows, Schema
-from .config import ExactSearch, Search
+from ..tables.schema import OWN, Schema
+from .config import ExplainSettings
 from .plan import find_answers
-from .stage import ExplainSettings, Monitor, SearchOutcome, SearchRequest
+from .stage import Monitor, SearchOutcome, SearchRequest
 
 
 def explain(
@@ -52,26 +51,35 @@ def explain(
     positions = np.flatnonzero(~scored.valid)
     bar = ProgressBar(positions.size, "explain", settings.verbose)
     monitor = Monitor(positions.size, _watch(bar, callback, deadline))
-    request = SearchRequest(
-        fitted, settings, constraints, rows, positions, scored, monitor, deadline
-    )
+    request = SearchRequest(fitted, settings, constraints, rows, scored, monitor, deadline)
     try:
-        outcome = find_answers(request)
+        outcome = find_answers(request, positions)
+        stopped = monitor.stopped
         if outcome.reasons and not settings.search.fallback.is_paper:
             from .relaxing import add_remedies
 
             outcome = add_remedies(request, outcome)
     except MemoryError:
+        n_samples = settings.search.fallback.n_draws(settings.n_samples)[0]
         raise ParameterError(
-            f"The candidates need more memory than there is, with n_samples={_n_samples(settings)} "
+            f"The candidates need more memory than there is, with n_samples={n_samples} "
             f"draws per person, memory={settings.memory!r} megabytes per block of people, and "
             f"n_jobs={settings.n_jobs!r}. Lower one of them."
         ) from None
     finally:
         bar.close()
-    seconds = clock.seconds | dict(outcome.seconds) | {"total": clock.total()}
-    measures = further_measures(fitted, settings.search, outcome)
-    return to_counterfactuals(rows, scored, outcome, seconds, measures)
+    return make_counterfactuals(
+        rows,
+        scored,
+        _result_rows(outcome.answers, _further_measures(fitted, settings, outcome)),
+        _result_rows(outcome.misses, {}),
+        outcome.reasons,
+        n_evaluated=monitor.n_evaluated,
+        n_unstable=outcome.n_unstable,
+        stopped=stopped,
+        timings=clock.seconds | dict(outcome.seconds) | {"total": clock.total()},
+        consequences=tuple(column.feature.name for column in outcome.computed),
+    )
 
 
 def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Callback:
@@ -85,45 +93,19 @@ def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Call
     return on_progress
 
 
-def _n_samples(settings: ExplainSettings) -> int:
-    return int(settings.n_samples or settings.search.n_samples)
-
-
 def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
     """Raise if the candidates of one person cannot fit into memory, before trying."""
     # An exact search draws only for people beyond its budget.
     if settings.search.is_exact:
         return
-    n_draws = settings.search.fallback.n_draws(settings.n_samples)[1]
-    n_bytes = n_draws * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
+    n_samples, most = settings.search.fallback.n_draws(settings.n_samples)
+    n_bytes = most * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
     if n_bytes > physical_memory():
-        name = "n_samples" if n_draws == _n_samples(settings) else "max_samples"
+        name = "n_samples" if most == n_samples else "max_samples"
         raise ParameterError(
-            f"{name}={n_draws} draws need about {n_bytes / 2**30:.0f} GiB for each person, more "
-            f"than this machine has. Lower {name}."
+            f"{name}={most} draws need about {n_bytes / 2**30:.0f} GiB for each person, more than "
+            f"this machine has. Lower {name}."
         )
-
-
-def to_counterfactuals(
-    rows: EncodedRows,
-    scored: ScoredRows,
-    outcome: SearchOutcome,
-    seconds: Mapping[str, float],
-    measures: Mapping[str, np.ndarray],
-) -> Counterfactuals[Any]:
-    """The result of a search for the people in ``rows``."""
-    return make_counterfactuals(
-        rows,
-        scored,
-        _result_rows(outcome.answers, measures),
-        _result_rows(outcome.misses, {}),
-        outcome.reasons,
-        n_evaluated=outcome.n_evaluated,
-        n_unstable=outcome.n_unstable,
-        stopped=outcome.stopped,
-        timings=seconds,
-        consequences=tuple(column.feature.name for column in outcome.computed),
-    )
 
 
 def _result_rows(answers: MeasuredRows, more: Mapping[str, np.ndarray]) -> ResultRows:
@@ -136,8 +118,8 @@ def _result_rows(answers: MeasuredRows, more: Mapping[str, np.ndarray]) -> Resul
     return ResultRows(answers.rows.as_given(), answers.owner, answers.rank, measures)
 
 
-def further_measures(
-    fitted: Fitted, search: Search | ExactSearch, outcome: SearchOutcome
+def _further_measures(
+    fitted: Fitted, settings: ExplainSettings, outcome: SearchOutcome
 ) -> dict[str, np.ndarray]:
     """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
     measures: dict[str, np.ndarray] = {}
@@ -147,7 +129,7 @@ def further_measures(
     # These two are always measured.
     if fitted.distance.name not in ("gower", "l1"):
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
-    if search.is_exact:
+    if settings.search.is_exact:
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
     if fitted.plausibility is not None:
         measures |= fitted.plausibility.measures(outcome.answers.rows)

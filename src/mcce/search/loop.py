@@ -42,7 +42,7 @@ from ..tables.schema import OWN
 from .costs import Cost, RowMeasures
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
 from .sources import Sources
-from .stage import BlockMonitor, SearchOutcome, SearchTask, blocks_of, run_blocks
+from .stage import SearchOutcome, SearchTask, blocks_of, run_blocks
 from .unanswered import reasons_and_misses
 
 # Memory per person, in draws. Further threads would only wait for Python's lock.
@@ -100,21 +100,22 @@ class PoolStage:
             self.task,
             positions,
             in_blocks,
-            lambda watched: map_ordered(lambda one: self._run_block(*one), watched, n),
+            lambda some: map_ordered(self._run_block, some, n),
         )
 
-    def _run_block(self, block: FactualBlock, monitor: BlockMonitor) -> SearchOutcome:
+    def _run_block(self, block: FactualBlock) -> SearchOutcome:
         started, loop, expired = time.perf_counter(), None, False
+        monitor = self.task.request.monitor
         further = self.ranking.n_counterfactuals > 1
         try:
             with self.task.within_deadline():
-                loop = Loop(self, block, monitor)
+                loop = Loop(self, block)
                 loop.run()
                 if further:
                     FurtherAnswers(loop).find()
         except ExpiredError:
             expired = True
-            monitor.stop()
+            monitor.stopped = True
         if loop is None:
             return SearchOutcome.merge(self.task.factuals, [])
         pool = loop.pool
@@ -128,13 +129,12 @@ class PoolStage:
         if self.gives_reasons and self.task.request.effort == "full" and not monitor.stopped:
             left = np.flatnonzero(loop.best < 0)
             misses, reasons = reasons_and_misses(pool, left, loop.n_tried)
-        monitor.finish(block.positions.size, pool.n_evaluated)
+        monitor.count(block, block.positions.size, pool.n_evaluated)
         searched = time.perf_counter() - started - pool.seconds_scored
         return SearchOutcome(
             answers=pool.measured(answers, rank),
             misses=misses,
             reasons=reasons,
-            n_evaluated=pool.n_evaluated,
             seconds={"search": searched, "validity": pool.seconds_scored},
         )
 
@@ -142,8 +142,8 @@ class PoolStage:
 class Loop:
     """Scores the rows of a block of people until everybody has an answer or a reason."""
 
-    def __init__(self, stage: PoolStage, block: FactualBlock, monitor: BlockMonitor) -> None:
-        self.stage, self._monitor = stage, monitor
+    def __init__(self, stage: PoolStage, block: FactualBlock) -> None:
+        self.stage, self._block = stage, block
         self.sources = Sources(
             stage.task,
             stage.rules,
@@ -206,8 +206,8 @@ class Loop:
 
     def stopped(self) -> bool:
         """Report the progress; whether to stop."""
-        n_settled = int(self._done.sum())
-        return self._monitor.stopped or self._monitor.report(n_settled, self.pool.n_evaluated)
+        monitor, n_settled = self.stage.task.request.monitor, int(self._done.sum())
+        return monitor.stopped or monitor.report(self._block, n_settled, self.pool.n_evaluated)
 
     def costs(self, row_ids: IntArray) -> FloatArray:
         """What rows cost, as far as is known."""

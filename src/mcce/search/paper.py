@@ -22,7 +22,7 @@ from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation, SelectedDraws
 from ..runtime.threads import map_ordered
 from .reasons import UNSTABLE, is_refused, kind_of_filters
-from .stage import BlockMonitor, SearchOutcome, SearchTask, blocks_of, run_blocks
+from .stage import Monitor, SearchOutcome, SearchTask, blocks_of, run_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +49,14 @@ class PaperStage:
         in_blocks = blocks_of(self.task, positions, self.n_samples)
         return run_blocks(self.task, positions, in_blocks, self._run_blocks)
 
-    def _run_blocks(
-        self, watched: Iterator[tuple[FactualBlock, BlockMonitor]]
-    ) -> Iterator[SearchOutcome]:
-        for prepared in map_ordered(self._prepare, watched, self.task.settings.n_jobs):
-            if prepared.monitor.stopped:
+    def _run_blocks(self, some: Iterator[FactualBlock]) -> Iterator[SearchOutcome]:
+        for prepared in map_ordered(self._prepare, some, self.task.settings.n_jobs):
+            if self.task.request.monitor.stopped:
                 return
             yield self._settle(prepared)
 
-    def _prepare(self, watched: tuple[FactualBlock, BlockMonitor]) -> _Prepared:
+    def _prepare(self, block: FactualBlock) -> _Prepared:
         """Draw and rank: what needs no predictor, in any thread."""
-        block, monitor = watched
         task, started = self.task, time.perf_counter()
         generator, draws = task.request.fitted.generator, np.arange(self.n_samples, dtype=np.int64)
         with task.within_deadline():
@@ -70,30 +67,29 @@ class PaperStage:
             ranked = RankedCandidates(candidates, self.ranking)
         done = time.perf_counter()
         seconds = {"generate": generated - started, "rank": done - generated}
-        return _Prepared(block, monitor, ranked, seconds)
+        return _Prepared(block, ranked, seconds)
 
     def _settle(self, prepared: _Prepared) -> SearchOutcome:
         """Validate: what needs the predictor."""
         task, started = self.task, time.perf_counter()
-        block, monitor, ranked, seconds = prepared
+        (block, ranked, seconds), monitor = prepared, task.request.monitor
         groups = np.unique(block.group)
         validation = LazyValidation(
             ranked, task.decision, task.scores, groups, task.computed_places
         )
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
-            monitor.report(int(validation.settled.sum()), validation.n_evaluated)
+            monitor.report(block, int(validation.settled.sum()), validation.n_evaluated)
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
         if self.gives_reasons and task.request.effort == "full":
-            explained = _score_excluded(validation, monitor)
+            explained = _score_excluded(validation, block, monitor)
             misses, reasons = _reasons_and_misses(validation, explained)
         answers = validation.to_measured(validation.selection())
-        monitor.finish(block.positions.size, validation.n_evaluated)
+        monitor.count(block, block.positions.size, validation.n_evaluated)
         return SearchOutcome(
             answers=answers,
             misses=misses,
             reasons=reasons,
-            n_evaluated=validation.n_evaluated,
             seconds=seconds | {"validity": time.perf_counter() - started},
         )
 
@@ -102,19 +98,18 @@ class _Prepared(NamedTuple):
     """A block of people with their ranked draws."""
 
     block: FactualBlock
-    monitor: BlockMonitor
     ranked: RankedCandidates
     seconds: dict[str, float]
 
 
-def _score_excluded(validation: LazyValidation, monitor: BlockMonitor) -> IntArray:
+def _score_excluded(validation: LazyValidation, block: FactualBlock, monitor: Monitor) -> IntArray:
     """Score all candidates of people without a valid one; the people done before a stop."""
     person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
     if monitor.stopped:
         return person[:0]
     n_settled = int(validation.settled.sum())
     for n_done in validation.score_all(person):
-        if monitor.report(n_settled, validation.n_evaluated):
+        if monitor.report(block, n_settled, validation.n_evaluated):
             return person[:n_done]
     return person
 

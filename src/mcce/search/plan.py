@@ -1,10 +1,16 @@
-"""From what ``fit`` learned and one call's settings to the stages of its search."""
+"""The stages of a search, from what ``fit`` learned and one call's settings, and their run.
+
+Always true: every counterfactual was valid in a final, fresh call of the predictor on the rows that
+are returned. People whose answer the label rule accepts and the predictor refuses are searched for
+again without the rule.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +19,10 @@ from ..candidates import ColumnCache
 from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
-from ..distances import Gower
-from ..errors import NotFittedError, ParameterError, shorten
+from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted, plausibility_model
 from ..generate import DrawPlan
 from ..kernels import Codes, IntArray
-from ..model.registry import require
 from ..postprocess.filters import (
     ExcludeTrainingRows,
     IsPlausible,
@@ -29,53 +33,60 @@ from ..postprocess.filters import (
 )
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
-from ..tables.schema import EncodedRows
 from .config import (
     BY_ACTIONS,
-    ENUMERATION_NEEDED,
     RANK_BY,
     Copies,
     ExactSearch,
     Search,
+    check_exact,
     check_inputs,
-    check_needs,
     check_private,
     kept_relations,
     weighted,
 )
 from .paper import PaperStage
-from .reasons import NO_DESIRED
-from .stage import ExplainSettings, SearchOutcome, SearchRequest, SearchTask, Stage, run_search
+from .reasons import NO_DESIRED, UNSTABLE
+from .stage import SearchOutcome, SearchRequest, SearchTask, Stage
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
-    from ..relations.relation import Relation
-    from .computed import ComputedColumn
-    from .consequences import Consequences
-    from .exact import ExactSettings
+    from ..relations.relation import FoundRelation
+    from .consequences import ComputedColumn
     from .loop import PoolStage
 
+# Searches per person, at most, if answers fail the final call.
+MAX_WITHDRAWN = 8
 
-def find_answers(request: SearchRequest) -> SearchOutcome:
-    """Build the stages of a search and run them."""
+
+def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
+    """Counterfactuals for the factuals at these positions, and reasons why others have none."""
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
-    factuals, positions = request.factuals, request.positions
+    factuals, is_exact = request.factuals, settings.search.is_exact
     search, distance = settings.search.fallback, weighted(fitted.distance, constraints)
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
-    check_needs(fitted.generator, settings.search, distance, settings.diversity)
+    if is_exact:
+        check_exact(fitted.generator, distance, settings.diversity)
     check_inputs(fitted, settings.search)
-    computed = computed_columns(fitted, settings, constraints)
-    fitted = replace(fitted, decision=fitted.decision.with_margin(search.margin), distance=distance)
+    computed: list[ComputedColumn] = []
+    if search.consequences == "recompute":
+        from .consequences import computed_columns
+
+        computed = computed_columns(fitted, settings, constraints)
+    decision = fitted.decision.with_margin(search.margin)
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
-    consequences = _consequences(computed, factuals, constraints)
-    is_exact = settings.search.is_exact
+    consequences = None
+    if computed:
+        from .consequences import Consequences
+
+        consequences = Consequences(computed, factuals, constraints)
     task = SearchTask(
-        request,
+        replace(request, fitted=replace(fitted, distance=distance)),
         # A proof needs the label of every row.
-        decision=replace(fitted.decision, rule=None if is_exact else fitted.label_rule),
+        decision=replace(decision, rule=None if is_exact else fitted.label_rule),
         factual_limits=FactualLimits(
             constraints,
             factuals,
@@ -86,8 +97,12 @@ def find_answers(request: SearchRequest) -> SearchOutcome:
         scores=ScoreStore(len(factuals), fitted.schema.mutable.size, search.max_evaluations),
         consequences=consequences,
     )
-    plan = _StagePlan(fitted, search, task)
-    outcome = run_search(task, lambda task: replace(plan, task=task).all_stages(), positions)
+    outcome = _run_stages(task, positions)
+    if outcome.misjudged:
+        # Starts with an empty store: earlier decisions came from the label rule.
+        certain = replace(task, decision=replace(decision, rule=None), scores=task.scores.cleared())
+        misjudged = np.array(sorted(outcome.misjudged), dtype=np.int64)
+        outcome = _update(certain, outcome, _run_stages(certain, misjudged), misjudged)
     return replace(outcome, computed=computed)
 
 
@@ -104,162 +119,184 @@ def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
         )
 
 
-def computed_columns(
-    fitted: Fitted, settings: ExplainSettings, constraints: Constraints
-) -> list[ComputedColumn]:
-    """The columns that a search recomputes when it changes others."""
-    if settings.search.fallback.consequences != "recompute":
-        return []
-    from .computed import followed_relations, plan_computed
-
-    given = settings.search, settings.ignore_relations, constraints
-    return plan_computed(constraints, followed_relations(fitted, *given))
-
-
-def _consequences(
-    computed: Sequence[ComputedColumn], factuals: EncodedRows, constraints: Constraints
-) -> Consequences | None:
-    if not computed:
-        return None
-    from .consequences import Consequences
-
-    return Consequences(computed, factuals, constraints)
+def _run_stages(task: SearchTask, positions: IntArray) -> SearchOutcome:
+    """Run one stage after the other, each for those still without an answer."""
+    first, *others = _all_stages(task)
+    outcome = _run_confirmed(task, first, positions)
+    for stage in others:
+        left = outcome.reasons.keys() - outcome.proven
+        if not left or task.request.monitor.stopped:
+            break
+        positions = np.array(sorted(left), dtype=np.int64)
+        outcome = outcome.updated(_run_confirmed(task, stage, positions), positions)
+    return outcome
 
 
-@dataclass(frozen=True, eq=False)
-class _StagePlan:
-    """Makes the stages of one call."""
+def _run_confirmed(task: SearchTask, stage: Stage, positions: IntArray) -> SearchOutcome:
+    """Run one stage until every answer survives a fresh call of the predictor.
 
-    fitted: Fitted
-    search: Search
-    task: SearchTask
+    An answer that fails is withdrawn, and its person is searched for again without it.
+    """
+    outcome, failed = _confirm(task, stage.run(positions))
+    for _ in range(MAX_WITHDRAWN - 1):
+        if not failed.size or task.request.monitor.stopped:
+            break
+        again, failed_again = _confirm(task, stage.run(failed))
+        outcome, failed = _update(task, outcome, again, failed), failed_again
+    return outcome
 
-    @property
-    def settings(self) -> ExplainSettings:
-        """The settings of the call."""
-        return self.task.settings
 
-    def all_stages(self) -> list[Stage]:
-        """The stages, first with all relations found, then only with those that are enforced.
+def _update(
+    task: SearchTask, before: SearchOutcome, again: SearchOutcome, positions: IntArray
+) -> SearchOutcome:
+    """Both outcomes as one: for some factuals the later one, unless it has fewer answers."""
+    answers = before.answers
+    withdrawn = task.scores.are_withdrawn(answers.key) & np.isin(answers.owner, positions)
+    before = before.with_answers(~withdrawn)
+    n_before, n_again = (
+        np.bincount(one.answers.owner, minlength=len(task.factuals))[positions]
+        for one in (before, again)
+    )
+    return before.updated(again, positions[n_again >= n_before])
 
-        Relations that a few training rows break are dropped only if nothing else is found. The
-        exact search uses the enforced ones alone: its proof is about one set of rows.
-        """
-        found = self.fitted.relations
-        sure = tuple(one for one in found or () if one.enforced)
-        is_exact = self.settings.search.is_exact
-        covered = is_exact or {one.relation for one in sure}.issuperset(self._relations())
-        with_all = [] if covered else self._stages(gives_reasons=False)
-        enforced = self.fitted if found is None else replace(self.fitted, relations=sure)
-        return [*with_all, *replace(self, fitted=enforced)._stages(gives_reasons=True)]
 
-    def _stages(self, *, gives_reasons: bool) -> list[Stage]:
-        """The stages in order, each for those who have no answer yet."""
-        if self.search.is_paper:
-            return self._paper_stages(gives_reasons)
-        if isinstance(self.settings.search, ExactSearch):
-            return self._exact_stages(self.settings.search, gives_reasons)
-        return [self._pool_stage(gives_reasons)]
+def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, IntArray]:
+    """The outcome with fresh scores, without answers that fail them; and whose answers failed.
 
-    def _exact_stages(self, search: ExactSearch, gives_reasons: bool) -> list[Stage]:
-        """The exact search, and "near" for people beyond its budget."""
-        from .exact import ExactStage
+    The latter leaves out people with an answer that the label rule misjudged. The reason of people
+    who lost all their answers is UNSTABLE, and nothing of them is proven.
+    """
+    started = time.perf_counter()
+    answers = outcome.answers
+    broken = task.request.constraints.broken(task.factuals, answers.owner, answers.frame)
+    for name, breaks in broken.items():
+        if breaks.any():
+            raise ConstraintError(
+                f"{name!r} does not hold for {int(breaks.sum())} of {breaks.size} answers, "
+                "although it did when it was first checked. A condition must give the same result "
+                "for a row each time."
+            )
+    fresh, wrong = task.decision.confirm(answers.frame, answers.score)
+    rejected = answers.take(~fresh.valid & ~wrong)
+    task.scores.withdraw(rejected.owner, rejected.key)
+    confirmed = replace(outcome, answers=replace(answers, score=fresh.score))
+    confirmed = confirmed.with_answers(fresh.valid)
+    failed = set(rejected.owner.tolist())
+    lost = failed.difference(confirmed.answers.owner.tolist())
+    lost |= {person for person in outcome.reasons if task.scores.unstable[person]}
+    misjudged = frozenset(answers.owner[wrong].tolist())
+    confirmed = replace(
+        confirmed,
+        reasons=dict(outcome.reasons) | dict.fromkeys(sorted(lost - misjudged), UNSTABLE),
+        n_unstable=rejected.owner.size,
+        proven=outcome.proven - failed - lost - misjudged,
+        misjudged=misjudged,
+    )
+    again = np.array(sorted(failed - misjudged), dtype=np.int64)
+    return confirmed.with_seconds({"confirm": time.perf_counter() - started}), again
 
-        pool = self._pool_stage(gives_reasons)
-        # With a time limit, "near" runs first, so that people without a proof still get answers.
-        has_limit = math.isfinite(self.task.request.deadline)
-        quick_stage = replace(pool, gives_reasons=False) if has_limit else None
-        return [ExactStage(self.task, self._exact_settings(search), quick_stage), pool]
 
-    def _paper_stages(self, gives_reasons: bool) -> list[Stage]:
-        """The paper's search, with copies of training rows only where there is nothing else."""
-        copies_last: tuple[Copies, ...] = "never", "allow"
-        in_turn = copies_last if self.search.copies == "last" else [self.search.copies]
-        n_samples, most = self.search.n_draws(self.settings.n_samples)
-        plan, stages = DrawPlan(self.fitted.seed), list[PaperStage]()
-        for copies in in_turn:
-            ranking = self._ranking(replace(self.search, copies=copies))
-            stage = PaperStage(self.task, ranking, n_samples, plan)
-            stages += [stage, *stage.with_more_draws(most)]
-        # Only the last gives reasons, which take the scores of excluded draws.
-        return [*stages[:-1], replace(stages[-1], gives_reasons=gives_reasons)]
+def _all_stages(task: SearchTask) -> list[Stage]:
+    """The stages, first with all relations found, then only with those that are enforced.
 
-    def _pool_stage(self, gives_reasons: bool) -> PoolStage:
-        """The search beyond the paper."""
-        from ..plausibility.surrogate import Surrogate
-        from .costs import COSTS
-        from .loop import PoolStage
-        from .pool import PoolRules
+    Relations that a few training rows break are dropped only if nothing else is found. The exact
+    search uses the enforced ones alone: its proof is about one set of rows.
+    """
+    kept = kept_relations(task.request.fitted, task.settings, task.request.constraints)
+    enforced = [found for found in kept if found.enforced]
+    with_all = list[Stage]()
+    if len(enforced) < len(kept) and not task.settings.search.is_exact:
+        with_all = _stages(task, kept, gives_reasons=False)
+    return [*with_all, *_stages(task, enforced, gives_reasons=True)]
 
-        search, fitted = self.search, self.fitted
-        ranking, model = self._ranking(search), fitted.plausibility
-        n_samples, most = search.n_draws(self.settings.n_samples)
-        rules = PoolRules(
-            row_rules=ranking.rules,
-            surrogate=fitted.surrogate or Surrogate.unlearned(),
-            knn_distance=None if model is None else model.knn_distance_,
-            copies_last=search.copies == "last",
-            count_actions=tuple(search.rank_by) == BY_ACTIONS,
-        )
-        return PoolStage(
-            self.task,
-            rules,
-            COSTS[search.name],
-            search.extra_changes or 0,
-            ranking,
-            DrawPlan(fitted.seed, n_from_leaves=n_samples),
-            n_samples,
-            most,
-            _accepted_counts(fitted),
-            gives_reasons,
-        )
 
-    def _ranking(self, search: Search) -> Ranking:
-        constraints, plausible = self.task.request.constraints, None
-        if search.min_plausibility:
-            plausible = IsPlausible(plausibility_model(self.fitted), search.min_plausibility)
-        given = self._relations(), self.task.column_cache
-        rules = RowRules(
-            self.fitted.distance,
-            search.max_sparsity,
-            search.max_distance,
-            row_filters(self.fitted, search, constraints, *given),
-            plausible,
-        )
-        n_counterfactuals = self.settings.n_counterfactuals
-        if search.is_paper:
-            n_counterfactuals = min(n_counterfactuals, search.n_draws(self.settings.n_samples)[1])
-        return Ranking(
-            n_counterfactuals=n_counterfactuals,
-            rank_by=tuple(search.rank_by) if search.is_paper else RANK_BY,
-            rules=rules,
-            tolerance=search.tolerance,
-            diversity=self.settings.diversity if n_counterfactuals > 1 else None,
-        )
+def _stages(
+    task: SearchTask, relations: Sequence[FoundRelation], *, gives_reasons: bool
+) -> list[Stage]:
+    """The stages in order, each for those who have no answer yet."""
+    search = task.settings.search
+    if search.fallback.is_paper:
+        return _paper_stages(task, relations, gives_reasons)
+    pool = _pool_stage(task, relations, gives_reasons)
+    if not isinstance(search, ExactSearch):
+        return [pool]
+    from .exact import ExactStage
 
-    def _exact_settings(self, search: ExactSearch) -> ExactSettings:
-        from .exact import ExactSettings
+    # The search of the pool is for people beyond the budget. With a time limit, it also runs first,
+    # so that people without a proof still get answers.
+    has_limit = math.isfinite(task.request.deadline)
+    quick_stage = replace(pool, gives_reasons=False) if has_limit else None
+    rules, constraints = pool.ranking.rules, task.request.constraints
+    # A bound on the changes of all features also bounds the proof.
+    of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
+    bounds = [most for most in (rules.max_sparsity, *of_all) if most is not None]
+    rules = replace(rules, max_sparsity=min(bounds, default=None))
+    not_last = _exclude_copies(task.request.fitted, search) if search.copies == "last" else None
+    return [ExactStage(task, search, rules, not_last, quick_stage), pool]
 
-        rules, constraints = self._ranking(self.search).rules, self.task.request.constraints
-        weights = rules.distance.weights if isinstance(rules.distance, Gower) else None
-        # A bound on the changes of all features also bounds the proof.
-        of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
-        bounds = [most for most in (rules.max_sparsity, *of_all) if most is not None]
-        return ExactSettings(
-            generator=require(self.fitted.generator, "enumeration", ENUMERATION_NEEDED),
-            decision=self.task.decision,
-            rules=replace(rules, max_sparsity=min(bounds, default=None)),
-            not_last=_exclude_copies(self.fitted, search) if search.copies == "last" else None,
-            n_counterfactuals=self.settings.n_counterfactuals,
-            weights=np.ones(constraints.schema.mutable.size) if weights is None else weights,
-            max_rows=search.max_rows,
-            max_nodes=search.max_nodes,
-        )
 
-    def _relations(self) -> list[Relation]:
-        """The relations that answers keep."""
-        given = self.settings.search, self.settings.ignore_relations, self.task.request.constraints
-        return kept_relations(self.fitted, *given)
+def _paper_stages(
+    task: SearchTask, relations: Sequence[FoundRelation], gives_reasons: bool
+) -> list[Stage]:
+    """The paper's search, with copies of training rows only where there is nothing else."""
+    search, plan = task.settings.search.fallback, DrawPlan(task.request.fitted.seed)
+    copies_last: tuple[Copies, ...] = "never", "allow"
+    in_turn = copies_last if search.copies == "last" else [search.copies]
+    n_samples, most = search.n_draws(task.settings.n_samples)
+    stages = list[PaperStage]()
+    for copies in in_turn:
+        ranking = _ranking(task, replace(search, copies=copies), relations)
+        stage = PaperStage(task, ranking, n_samples, plan)
+        stages += [stage, *stage.with_more_draws(most)]
+    # Only the last gives reasons, which take the scores of excluded draws.
+    return [*stages[:-1], replace(stages[-1], gives_reasons=gives_reasons)]
+
+
+def _pool_stage(
+    task: SearchTask, relations: Sequence[FoundRelation], gives_reasons: bool
+) -> PoolStage:
+    """The search beyond the paper."""
+    from ..plausibility.surrogate import Surrogate
+    from .costs import COSTS
+    from .loop import PoolStage
+    from .pool import PoolRules
+
+    search, fitted = task.settings.search.fallback, task.request.fitted
+    ranking, model = _ranking(task, search, relations), fitted.plausibility
+    n_samples, most = search.n_draws(task.settings.n_samples)
+    rules = PoolRules(
+        row_rules=ranking.rules,
+        surrogate=fitted.surrogate or Surrogate.unlearned(),
+        knn_distance=None if model is None else model.knn_distance_,
+        copies_last=search.copies == "last",
+        count_actions=tuple(search.rank_by) == BY_ACTIONS,
+    )
+    return PoolStage(
+        task,
+        rules,
+        COSTS[search.name],
+        search.extra_changes or 0,
+        ranking,
+        DrawPlan(fitted.seed, n_from_leaves=n_samples),
+        n_samples,
+        most,
+        _accepted_counts(fitted),
+        gives_reasons,
+    )
+
+
+def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation]) -> Ranking:
+    request, settings = task.request, task.settings
+    n_counterfactuals = settings.n_counterfactuals
+    if search.is_paper:
+        n_counterfactuals = min(n_counterfactuals, search.n_draws(settings.n_samples)[1])
+    return Ranking(
+        n_counterfactuals=n_counterfactuals,
+        rank_by=tuple(search.rank_by) if search.is_paper else RANK_BY,
+        rules=row_rules(request.fitted, search, request.constraints, relations, task.column_cache),
+        tolerance=search.tolerance,
+        diversity=settings.diversity if n_counterfactuals > 1 else None,
+    )
 
 
 def _accepted_counts(fitted: Fitted) -> tuple[IntArray | Codes, ...]:
@@ -275,20 +312,25 @@ def _accepted_counts(fitted: Fitted) -> tuple[IntArray | Codes, ...]:
     return tuple(np.ones(schema.features[at].n_codes, dtype=np.int64) for at in schema.mutable)
 
 
-def row_filters(
+def row_rules(
     fitted: Fitted,
-    search: Search | ExactSearch,
+    search: Search,
     constraints: Constraints,
-    relations: list[Relation],
+    relations: Sequence[FoundRelation],
     column_cache: ColumnCache,
-) -> list[RowFilter]:
-    """The filters of whole rows: constraints, copies of training rows, relations."""
+) -> RowRules:
+    """What the rows that a search returns must keep, apart from being valid."""
     filters: list[RowFilter] = [
         ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
     ]
     if search.copies == "never":
         filters.append(_exclude_copies(fitted, search))
-    return filters + [KeepsRelation(one, column_cache) for one in relations]
+    filters += [KeepsRelation(found.relation, column_cache) for found in relations]
+    plausible = None
+    # Without an accepted row, nothing is returned.
+    if search.min_plausibility and fitted.n_desired:
+        plausible = IsPlausible(plausibility_model(fitted), search.min_plausibility)
+    return RowRules(fitted.distance, search.max_sparsity, search.max_distance, filters, plausible)
 
 
 def _exclude_copies(fitted: Fitted, search: Search | ExactSearch) -> ExcludeTrainingRows:

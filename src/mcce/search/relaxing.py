@@ -59,19 +59,16 @@ def relaxations(request: SearchRequest, max_constraints: int | None = None) -> I
         if getattr(search, name, free) not in (free, "last"):
             changes: dict[str, Any] = {name: free}
             settings = replace(request.settings, search=replace(search, **changes))
-            answers = partial(_answers, replace(request, settings=settings))
+            answers = partial(find_answers, replace(request, settings=settings))
             in_words = f"{name}={getattr(search, name)!r}"
             # A smaller margin is enough for the predictor, so that it did not refuse everything.
             yield Relaxation("bound", name, answers, in_words, KINDS.get(name, "unknown"))
     for constraint in constraints.limiting[:max_constraints]:
-        answers = partial(_answers, replace(request, constraints=constraints.without(constraint)))
+        lifted = replace(request, constraints=constraints.without(constraint))
+        answers = partial(find_answers, lifted)
         in_words = f"the constraint {constraint.name!r}"
         kind = kind_of_constraint(constraint)
         yield Relaxation("constraint", constraint.name, answers, in_words, kind)
-
-
-def _answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
-    return find_answers(replace(request, positions=positions))
 
 
 def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
@@ -80,20 +77,20 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
     Where only the required plausibility is in the way, the best such row is the nearest miss.
     """
     settings, search = request.settings, request.settings.search.fallback
-    if outcome.stopped or not request.fitted.n_desired or search.max_evaluations is not None:
+    monitor, n_desired = request.monitor, request.fitted.n_desired
+    if monitor.stopped or not n_desired or search.max_evaluations is not None:
         return outcome
     n_samples = min(N_BRIEF_SAMPLES, settings.n_samples or N_BRIEF_SAMPLES)
     short = replace(search, max_samples=n_samples)
     one = replace(settings, search=short, n_samples=n_samples, n_counterfactuals=1, diversity=None)
     brief = replace(request, settings=one, effort="brief")
     started = time.perf_counter()
-    reasons, misses, n_evaluated = dict(outcome.reasons), outcome.misses, outcome.n_evaluated
+    reasons, misses = dict(outcome.reasons), outcome.misses
     positions = np.array(sorted(reasons), dtype=np.int64)
     for relaxation in relaxations(brief, MAX_LIFTED):
         if not positions.size or time.monotonic() >= request.deadline:
             break
         lifted = relaxation.answers(positions)
-        n_evaluated += lifted.n_evaluated
         found, remedies = lifted.answers, _remedies(request.fitted, relaxation, lifted.answers)
         for person, remedy in zip(found.owner.tolist(), remedies, strict=True):
             text = f"{reasons[person].text} {remedy} there would be an answer."
@@ -101,9 +98,9 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
         if relaxation.reason_kind == "implausible":
             misses = _nearest(request.factuals, misses, found)
         positions = np.setdiff1d(positions, found.owner)
-        if lifted.stopped:
+        if monitor.stopped:
             break
-    explained = replace(outcome, reasons=reasons, misses=misses, n_evaluated=n_evaluated)
+    explained = replace(outcome, reasons=reasons, misses=misses)
     return explained.with_seconds({"remedies": time.perf_counter() - started})
 
 

@@ -1,14 +1,11 @@
-"""Stages of a search: what they share, how they run, and what comes out.
+"""What the stages of a search share, how they run in blocks, and what comes out.
 
 A search runs its stages one after the other, each for the people that the stages before left
-without an answer. ``SearchTask`` is what all stages of one call have in common. ``run_search`` runs
-them and calls the predictor once more on what is returned. ``SearchOutcome`` holds the answers and,
-for everyone else, a reason and the nearest miss.
+without an answer. ``SearchTask`` is what all stages of one call have in common. ``SearchOutcome``
+holds the answers and, for everyone else, a reason and the nearest miss. ``Monitor`` counts.
 
-Always true: the outcome does not depend on blocks, threads or the order of people; every
-counterfactual was valid in a final, fresh call of the predictor on the rows that are returned.
-People whose answer the label rule accepts and the predictor refuses are searched for again without
-the rule. Outcomes never change; their methods return new ones.
+Always true: the outcome does not depend on blocks, threads or the order of people. Outcomes never
+change; their methods return new ones.
 """
 
 from __future__ import annotations
@@ -17,8 +14,9 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -26,7 +24,6 @@ from ..candidates import ColumnCache, MeasuredRows
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..counterfactuals.people import Reason
-from ..errors import ConstraintError
 from ..fitted import Fitted
 from ..generate import FactualBlock, blocks
 from ..kernels import (
@@ -42,16 +39,13 @@ from ..predictors.decision import Decision, ScoredRows
 from ..protocols import Callback, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
-from .config import ExactSearch, Search, find_search
-from .reasons import STOPPED, UNSTABLE
+from .config import ExplainSettings
+from .reasons import STOPPED
 
 if TYPE_CHECKING:
-    from .computed import ComputedColumn
-    from .consequences import Consequences
+    from .consequences import ComputedColumn, Consequences
 
-# Searches per person, at most, if answers fail the final call.
-MAX_WITHDRAWN = 8
-# Between two reports of a block that runs in another thread.
+# Between two reports of blocks that run in other threads.
 SECONDS_BETWEEN = 0.1
 # With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
 SMALLER_BLOCKS = 6
@@ -68,97 +62,58 @@ class Stage(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ExplainSettings:
-    """The parameters of an explainer that may change between ``fit`` and ``explain``."""
-
-    search: Search | ExactSearch
-    n_samples: int | None = None
-    n_counterfactuals: int = 1
-    diversity: float | None = None
-    ignore_relations: bool | Sequence[str] = False
-    memory: float = 256.0
-    n_jobs: int | None = None
-    max_seconds: float | None = None
-    verbose: bool = False
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> ExplainSettings:
-        """The settings among the parameters of an explainer."""
-        named = {f.name: parameters[f.name] for f in fields(cls) if f.name in parameters}
-        return cls(**named | {"search": find_search(parameters["search"], parameters["generator"])})
-
-
 class Monitor:
-    """Reports what all searches of a call have come to, and remembers whether to stop."""
+    """Counts what all searches of a call have come to, reports it, and remembers whether to stop.
+
+    Blocks of people may run in threads; the callback is called from the caller's thread alone.
+    """
 
     def __init__(self, n_people: int, callback: Callback) -> None:
         self.stopped = False
         self._n_people, self._callback = n_people, callback
-        # What earlier searches have come to, and the blocks of this one.
-        self._n_others = self._n_settled = self._n_evaluated = 0
-        self._blocks: list[BlockMonitor] = []
+        # What earlier searches have come to; and each block of this one, settled and evaluated.
+        self._n_others = self._n_settled = self._n_before = 0
+        self._blocks: dict[FactualBlock, tuple[int, int]] = {}
+        self._reported = -math.inf
+
+    @property
+    def n_evaluated(self) -> int:
+        """Rows scored so far by the predictor."""
+        # As a list at once, because threads add blocks.
+        return self._n_before + sum(n_evaluated for _, n_evaluated in list(self._blocks.values()))
 
     def start(self, n_people: int) -> None:
         """Start to count for a search for some of the people; the others are settled."""
-        self._n_others = self._n_people - n_people
-        self._n_evaluated += sum(block.n_evaluated for block in self._blocks)
-        self._blocks = []
+        self._n_before, self._n_others = self.n_evaluated, self._n_people - n_people
+        self._blocks = {}
 
-    def block(self) -> BlockMonitor:
-        """The monitor of one more block, which may be in another thread."""
-        self._blocks.append(BlockMonitor(self))
-        return self._blocks[-1]
+    def count(self, block: FactualBlock, n_settled: int, n_evaluated: int) -> None:
+        """Count what a block has come to."""
+        self._blocks[block] = n_settled, n_evaluated
 
-    def report(self) -> None:
-        """Report the progress of all searches so far."""
-        n_settled = self._n_others + sum(block.n_settled for block in self._blocks)
-        self._n_settled = max(self._n_settled, n_settled)
-        n_evaluated = self._n_evaluated + sum(block.n_evaluated for block in self._blocks)
-        progress = Progress(self._n_people, self._n_settled, n_evaluated)
-        self.stopped = bool(self._callback(progress)) or self.stopped
-
-
-class BlockMonitor:
-    """The progress of one block of people."""
-
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
-        self._reported = -math.inf
-        self.n_settled = self.n_evaluated = 0
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the call is to stop."""
-        return self._monitor.stopped
-
-    def stop(self) -> None:
-        """Stop the call, because its time is up."""
-        self._monitor.stopped = True
-
-    def report(self, n_settled: int, n_evaluated: int) -> bool:
-        """Report what the block has come to, in threads not too often; returns ``stopped``."""
-        self.finish(n_settled, n_evaluated)
+    def report(self, block: FactualBlock, n_settled: int, n_evaluated: int) -> bool:
+        """Report what a block has come to, in threads not too often; returns ``stopped``."""
+        self.count(block, n_settled, n_evaluated)
         if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN:
-            in_caller(self._monitor.report)
             self._reported = time.monotonic()
+            in_caller(self._report)
         return self.stopped
 
-    def finish(self, n_settled: int, n_evaluated: int) -> None:
-        """Count what the block has come to."""
-        self.n_settled, self.n_evaluated = n_settled, n_evaluated
+    def _report(self) -> None:
+        n_settled = sum(n_settled for n_settled, _ in list(self._blocks.values()))
+        self._n_settled = max(self._n_settled, self._n_others + n_settled)
+        progress = Progress(self._n_people, self._n_settled, self.n_evaluated)
+        self.stopped = bool(self._callback(progress)) or self.stopped
 
 
 @dataclass(frozen=True, eq=False)
 class SearchRequest:
-    """One search: what ``fit`` learned, whom to explain, and the deadline."""
+    """One search: what ``fit`` learned, the people, and the deadline."""
 
     fitted: Fitted
     settings: ExplainSettings
     constraints: Constraints
     factuals: EncodedRows
-    # Of the factuals to explain, among all.
-    positions: IntArray
     # Of the factuals themselves.
     scored: ScoredRows
     monitor: Monitor
@@ -211,11 +166,10 @@ class SearchOutcome:
     answers: MeasuredRows
     misses: MeasuredRows
     reasons: Mapping[int, Reason] = field(default_factory=dict)
-    n_evaluated: int = 0
     n_unstable: int = 0
-    stopped: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
     proven: frozenset[int] = frozenset()
+    # People with an answer that the label rule accepts and the predictor refuses.
     misjudged: frozenset[int] = frozenset()
     computed: Sequence[ComputedColumn] = ()
 
@@ -228,19 +182,16 @@ class SearchOutcome:
             answers=MeasuredRows.concat(factuals, [part.answers for part in parts]),
             misses=MeasuredRows.concat(factuals, [part.misses for part in parts]),
             reasons={person: why for part in parts for person, why in part.reasons.items()},
-            n_evaluated=sum(part.n_evaluated for part in parts),
             n_unstable=sum(part.n_unstable for part in parts),
-            stopped=any(part.stopped for part in parts),
             seconds=_sum_seconds([part.seconds for part in parts]),
             proven=frozenset[int]().union(*(part.proven for part in parts)),
             misjudged=frozenset[int]().union(*(part.misjudged for part in parts)),
         )
 
-    def fill_reasons(self, positions: IntArray, *, stopped: bool) -> SearchOutcome:
-        """The outcome with STOPPED for everyone who has neither an answer nor a reason."""
-        left = set(positions.tolist()).difference(self.answers.owner.tolist())
-        reasons = dict.fromkeys(sorted(left), STOPPED)
-        return replace(self, reasons=reasons | dict(self.reasons), stopped=stopped)
+    def updated(self, later: SearchOutcome, positions: IntArray) -> SearchOutcome:
+        """What a later outcome says of some factuals, and this one of all others."""
+        parts = [self._of(positions, invert=True), later._of(positions)]
+        return SearchOutcome.merge(self.answers.rows.rows, parts)
 
     def with_seconds(self, more: Mapping[str, float]) -> SearchOutcome:
         """The outcome with further seconds added."""
@@ -251,15 +202,15 @@ class SearchOutcome:
         answers = self.answers.take(mask)
         return replace(self, answers=replace(answers, rank=1 + times_seen_before(answers.owner)))
 
-    def without(self, positions: IntArray) -> SearchOutcome:
-        """The outcome without what it says of some factuals."""
-        gone = set(positions.tolist())
+    def _of(self, positions: IntArray, *, invert: bool = False) -> SearchOutcome:
+        """The outcome with what it says of some factuals, or of all others, and all its counts."""
+        some = set(positions.tolist())
         return replace(
             self,
-            answers=self.answers.take(~np.isin(self.answers.owner, positions)),
-            misses=self.misses.take(~np.isin(self.misses.owner, positions)),
-            reasons={person: why for person, why in self.reasons.items() if person not in gone},
-            proven=self.proven - gone,
+            answers=self.answers.take(np.isin(self.answers.owner, positions, invert=invert)),
+            misses=self.misses.take(np.isin(self.misses.owner, positions, invert=invert)),
+            reasons={at: why for at, why in self.reasons.items() if (at in some) != invert},
+            proven=frozenset(at for at in self.proven if (at in some) != invert),
         )
 
 
@@ -284,114 +235,19 @@ def run_blocks(
     task: SearchTask,
     positions: IntArray,
     in_blocks: Iterable[FactualBlock],
-    run: Callable[[Iterator[tuple[FactualBlock, BlockMonitor]]], Iterable[SearchOutcome]],
+    run: Callable[[Iterator[FactualBlock]], Iterable[SearchOutcome]],
 ) -> SearchOutcome:
-    """All outcomes that ``run`` yields, for blocks of people until the search is stopped."""
-    monitor = task.request.monitor
+    """All outcomes that ``run`` yields, for blocks of people until the search is stopped.
+
+    The reason of those who have neither an answer nor a reason is STOPPED.
+    """
+    monitor, parts = task.request.monitor, list[SearchOutcome]()
     monitor.start(positions.size)
-    watched = ((block, monitor.block()) for block in in_blocks if not monitor.stopped)
-    parts = list[SearchOutcome]()
     try:
-        for part in run(watched):
+        for part in run(takewhile(lambda _: not monitor.stopped, in_blocks)):
             parts.append(part)
     except ExpiredError:
         monitor.stopped = True
     outcome = SearchOutcome.merge(task.factuals, parts)
-    return outcome.fill_reasons(positions, stopped=monitor.stopped)
-
-
-def run_search(
-    task: SearchTask, stages: Callable[[SearchTask], Sequence[Stage]], positions: IntArray
-) -> SearchOutcome:
-    """Counterfactuals for factuals; each stage searches for those still without an answer."""
-    outcome = _run_stages(task, stages(task), positions)
-    if not outcome.misjudged:
-        return outcome
-    # Starts with an empty store: earlier decisions came from the label rule.
-    certain = replace(
-        task, decision=replace(task.decision, rule=None), scores=task.scores.cleared()
-    )
-    misjudged = np.array(sorted(outcome.misjudged), dtype=np.int64)
-    again = _run_stages(certain, stages(certain), misjudged)
-    return _update(certain, outcome, again, misjudged)
-
-
-def _run_stages(task: SearchTask, stages: Sequence[Stage], positions: IntArray) -> SearchOutcome:
-    """Run one stage after the other."""
-    parts: list[SearchOutcome] = []
-    for stage in stages:
-        if parts:
-            parts[-1] = parts[-1].without(positions)
-        outcome = _run_confirmed(task, stage, positions)
-        parts.append(outcome)
-        left = outcome.reasons.keys() - outcome.proven
-        positions = np.array(sorted(left), dtype=np.int64)
-        if not positions.size or outcome.stopped:
-            break
-    return SearchOutcome.merge(task.factuals, parts)
-
-
-def _run_confirmed(task: SearchTask, stage: Stage, positions: IntArray) -> SearchOutcome:
-    """Run one stage until every answer survives a fresh call of the predictor.
-
-    An answer that fails is withdrawn, and its person is searched for again without it.
-    """
-    outcome, failed = _confirm(task, stage.run(positions))
-    for _ in range(MAX_WITHDRAWN - 1):
-        if not failed.size or outcome.stopped:
-            break
-        again, failed_again = _confirm(task, stage.run(failed))
-        outcome, failed = _update(task, outcome, again, failed), failed_again
-    return outcome
-
-
-def _update(
-    task: SearchTask, before: SearchOutcome, again: SearchOutcome, positions: IntArray
-) -> SearchOutcome:
-    """Both outcomes as one: for some factuals the later one, unless it has fewer answers."""
-    answers = before.answers
-    withdrawn = task.scores.are_withdrawn(answers.key) & np.isin(answers.owner, positions)
-    before = before.with_answers(~withdrawn)
-    n_before, n_again = (
-        np.bincount(one.answers.owner, minlength=len(task.factuals))[positions]
-        for one in (before, again)
-    )
-    fewer = n_again < n_before
-    parts = [before.without(positions[~fewer]), again.without(positions[fewer])]
-    return SearchOutcome.merge(task.factuals, parts)
-
-
-def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, IntArray]:
-    """The outcome with fresh scores, without answers that fail them; and whose answers failed.
-
-    The latter leaves out people with an answer that the label rule misjudged. The reason of people
-    who lost all their answers is UNSTABLE, and nothing of them is proven.
-    """
-    started = time.perf_counter()
-    answers = outcome.answers
-    broken = task.request.constraints.broken(task.factuals, answers.owner, answers.frame)
-    for name, breaks in broken.items():
-        if breaks.any():
-            raise ConstraintError(
-                f"{name!r} does not hold for {int(breaks.sum())} of {breaks.size} answers, "
-                "although it did when it was first checked. A condition must give the same result "
-                "for a row each time."
-            )
-    fresh, wrong = task.decision.confirm(answers.frame, answers.score)
-    rejected = answers.take(~fresh.valid & ~wrong)
-    task.scores.withdraw(rejected.owner, rejected.key)
-    confirmed = replace(outcome, answers=replace(answers, score=fresh.score))
-    confirmed = confirmed.with_answers(fresh.valid)
-    failed = set(rejected.owner.tolist())
-    lost = failed.difference(confirmed.answers.owner.tolist())
-    lost |= {person for person in outcome.reasons if task.scores.unstable[person]}
-    misjudged = frozenset(answers.owner[wrong].tolist())
-    confirmed = replace(
-        confirmed,
-        reasons=dict(outcome.reasons) | dict.fromkeys(sorted(lost - misjudged), UNSTABLE),
-        n_unstable=outcome.n_unstable + rejected.owner.size,
-        proven=outcome.proven - failed - lost - misjudged,
-        misjudged=misjudged,
-    )
-    again = np.array(sorted(failed - misjudged), dtype=np.int64)
-    return confirmed.with_seconds({"confirm": time.perf_counter() - started}), again
+    left = dict.fromkeys(np.setdiff1d(positions, outcome.answers.owner).tolist(), STOPPED)
+    return replace(outcome, reasons=left | dict(outcome.reasons))
