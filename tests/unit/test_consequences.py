@@ -213,7 +213,7 @@ def test_answers_can_be_compared_by_actions():
     result = explain(altered(fitted(), search=by_actions), people())
 
     assert result.measures["n_actions"].mean() <= by_cells.measures["n_actions"].mean()
-    with pytest.raises(ParameterError, match="paper's search"):
+    with pytest.raises(ParameterError, match="rank_by must be one of"):
         Search("near", rank_by=("distance",))
 
 

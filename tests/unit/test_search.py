@@ -40,7 +40,7 @@ REFUSED = [
     ({"min_plausibility": "high"}, "min_plausibility must be .*got 'high'"),
     ({"extra_changes": -1}, "extra_changes must be"),
     ({"max_samples": 0}, "max_samples must be"),
-    ({"rank_by": ["distance"]}, r"rank_by=\['distance'\] ranks the draws of the paper's search"),
+    ({"rank_by": ["distance"]}, r"rank_by must be one of .*'n_actions'.*got \['distance'\]"),
     ({"tolerance": 0.1}, "tolerance=0.1 is for the paper's search.*Leave it out"),
     ({"consequences": "maybe"}, "consequences must be one of"),
     ({"margin": -0.1}, "margin must be a finite number >= 0"),
@@ -64,7 +64,7 @@ def test_the_paper_s_search_says_what_it_cannot_do():
     for changes, message in [
         ({"max_evaluations": 5}, "max_samples"),
         ({"extra_changes": 1}, "extra_changes must be 0, got 1"),
-        ({"rank_by": ("n_actions", "distance")}, "counts actions"),
+        ({"rank_by": ("n_actions", "distance")}, "rank_by must be one of .*'paper', got"),
     ]:
         with pytest.raises(ParameterError, match=message):
             Search("paper", **changes)

@@ -30,6 +30,9 @@ ConsequenceMode = Literal["recompute", "redraw", "none"]
 RANK_BY: tuple[RankKey, ...] = ("sparsity", "distance")
 BY_ACTIONS: tuple[RankKey, ...] = ("n_actions", "distance")
 ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
+# The rankings of the paper's search, and those of the others.
+RANKINGS_OF_PAPER = (RANK_BY, RANK_BY[::-1], ("sparsity",), ("distance",))
+RANKINGS = RANK_BY, BY_ACTIONS
 # Draws per person: the K of the paper, and of all other searches.
 N_SAMPLES_OF_PAPER, N_SAMPLES = 1000, 100
 # The most draws of people without an answer.
@@ -156,50 +159,40 @@ class Search:
             check_count("max_samples", self.max_samples)
         _check_limits(self)
         check_choice("consequences", self.consequences, get_args(ConsequenceMode))
-        _check_rank_by(self.rank_by)
+        self._check_rank_by()
         check_real("tolerance", self.tolerance, "a finite number >= 0")
         if self.max_evaluations is not None:
             check_count("max_evaluations", self.max_evaluations)
-        (self._check_paper if of_paper else self._check_others)()
+            if of_paper:
+                raise ParameterError(
+                    "max_evaluations is not for the paper's search, whose predictor scores draws: "
+                    "pass n_samples and max_samples to bound their number, or use another search, "
+                    "such as 'sparse' or 'balanced'; got "
+                    f"max_evaluations={self.max_evaluations!r}."
+                )
+        if self.tolerance and not of_paper:
+            raise ParameterError(
+                f"tolerance={self.tolerance!r} is for the paper's search, to reproduce tables that "
+                f"were counted that way; {self.name!r} counts exactly. Leave it out."
+            )
 
     def _resolve(self, name: str, default: Any) -> None:
         if getattr(self, name) is None:
             object.__setattr__(self, name, default)
 
-    def _check_paper(self) -> None:
-        if "n_actions" in self.rank_by:
+    def _check_rank_by(self) -> None:
+        given, allowed = self.rank_by, RANKINGS_OF_PAPER if self.is_paper else RANKINGS
+        listed = isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given)
+        if not listed or tuple(given) not in allowed:
             raise ParameterError(
-                f"rank_by={self.rank_by!r} counts actions, but the paper's search ranks draws by "
-                '"sparsity" and "distance". Pass these, or another search.'
-            )
-        if self.max_evaluations is not None:
-            raise ParameterError(
-                "max_evaluations is not for the paper's search, whose predictor scores draws: pass "
-                "n_samples and max_samples to bound their number, or use another search, such as "
-                f"'sparse' or 'balanced'; got max_evaluations={self.max_evaluations!r}."
-            )
-
-    def _check_others(self) -> None:
-        if tuple(self.rank_by) not in (RANK_BY, BY_ACTIONS):
-            raise ParameterError(
-                f"rank_by={self.rank_by!r} ranks the draws of the paper's search. Leave it out, "
-                f"pass {BY_ACTIONS!r}, or use Search('paper', ...)."
-            )
-        if self.tolerance:
-            raise ParameterError(
-                f"tolerance={self.tolerance!r} is for the paper's search, to reproduce tables that "
-                f"were counted that way; {self.name!r} counts exactly. Leave it out."
+                f"rank_by must be one of {allowed!r} for the search {self.name!r}, got "
+                f"{shorten(given)}. The decisive key comes first."
             )
 
     @property
     def is_paper(self) -> bool:
         """Whether this is the paper's search, whose answers are draws."""
         return self.name == "paper"
-
-    @property
-    def n_samples(self) -> int:
-        """Draws per person, unless the explainer says otherwise."""
-        return N_SAMPLES_OF_PAPER if self.is_paper else N_SAMPLES
 
     def n_draws(self, n_samples: int | None) -> tuple[int, int]:
         """Draws per person, and the most of people without an answer.
@@ -214,7 +207,7 @@ class Search:
         tuple of int
             Both numbers.
         """
-        first = n_samples or self.n_samples
+        first = n_samples or (N_SAMPLES_OF_PAPER if self.is_paper else N_SAMPLES)
         most = self.max_samples or (first if self.is_paper else MAX_SAMPLES)
         return first, max(first, most)
 
@@ -358,16 +351,6 @@ def _check_limits(search: Search | ExactSearch) -> None:
         check_real("max_distance", search.max_distance, "a number >= 0", infinite=True)
     check_real("margin", search.margin, "a finite number >= 0")
     check_choice("copies", search.copies, get_args(Copies))
-
-
-def _check_rank_by(names: Any) -> None:
-    """Raise unless the keys of a ranking are known and named once each."""
-    listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
-    if not listed or not names or len({*names} & {*get_args(RankKey)}) < len(names):
-        raise ParameterError(
-            'rank_by must list "sparsity" (or "n_actions"), "distance" or both, most important '
-            f'first, got {shorten(names)}. Write e.g. rank_by=["distance"].'
-        )
 
 
 def check_exact(generator: Generator, distance: Distance, diversity: float | None) -> None:

@@ -398,33 +398,17 @@ class GrowingTables:
 
     def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
         self.rows = rows
-        self._tables = tables
+        # The value of each code; the given tables themselves if nothing was added.
+        self.tables = tables
         self._numbers: dict[int, FloatArray] = {}
         # Per feature, numbers in ascending order, infinity standing for missing, and their codes.
         self._known: dict[int, tuple[FloatArray, Codes]] = {}
-
-    @property
-    def tables(self) -> Sequence[pd.Series[Any]]:
-        """The value of each code; the given tables themselves if nothing was added."""
-        grown = {
-            place: numbers
-            for place, numbers in self._numbers.items()
-            if numbers.size > len(self._tables[place])
-        }
-        if grown:
-            self._tables = [
-                _grown(table, to_cells(grown[place][len(table) :], table.dtype))
-                if place in grown
-                else table
-                for place, table in enumerate(self._tables)
-            ]
-        return self._tables
 
     def numbers(self, place: int) -> FloatArray:
         """The value of each code of a numeric feature, NaN for missing."""
         if place not in self._numbers:
             feature = self.rows.schema.features[self.rows.schema.mutable[place]]
-            numbers = table_numbers(feature, self._tables[place], self.rows.tables[place])
+            numbers = table_numbers(feature, self.tables[place], self.rows.tables[place])
             assert numbers is not None
             self._numbers[place] = numbers
         return self._numbers[place]
@@ -439,12 +423,13 @@ class GrowingTables:
         if new.any():
             added = np.where(np.isinf(distinct[new]), np.nan, distinct[new])
             self._numbers[place] = np.concatenate([self.numbers(place), added])
+            self._add(place, to_cells(added, self.tables[place].dtype))
             known, codes = self._sorted(place)
         return codes[np.searchsorted(known, distinct)][inverse]
 
     def codes_for_trained(self, place: int, codes: Codes) -> Codes:
         """The code of each training value of a feature, by its code there; new ones are added."""
-        table, trained = self._tables[place], self.rows.tables[place]
+        table, trained = self.tables[place], self.rows.tables[place]
         if table is trained:
             return codes
         exact = self.rows.schema.features[self.rows.schema.mutable[place]].encode(table)[0]
@@ -453,14 +438,20 @@ class GrowingTables:
         new = np.setdiff1d(codes, np.flatnonzero(known >= 0))
         if new.size:
             known[new] = len(table) + np.arange(new.size)
-            grown = _grown(table, trained.take(new))
-            self._tables = [grown if at == place else old for at, old in enumerate(self._tables)]
+            self._add(place, trained.take(new))
             self._numbers.pop(place, None)
         return known[codes]
 
+    def _add(self, place: int, cells: pd.Series[Any]) -> None:
+        """Add cells at the end of a table."""
+        table = self.tables[place]
+        both = stack(unwrapped(table), unwrapped(cells))
+        grown = pd.Series(both, name=table.name, dtype=table.dtype)
+        self.tables = [grown if at == place else old for at, old in enumerate(self.tables)]
+
     def _as_cells(self, place: int, numbers: FloatArray) -> FloatArray:
         """Numbers as cells of the column hold them, with one zero."""
-        single = is_float32(self._tables[place].dtype)
+        single = is_float32(self.tables[place].dtype)
         return (numbers.astype(np.float32).astype(np.float64) if single else numbers) + 0.0
 
     def _sorted(self, place: int) -> tuple[FloatArray, Codes]:
@@ -477,9 +468,3 @@ def to_cells(numbers: FloatArray, dtype: Any) -> pd.Series[Any]:
     if dtype.kind in "iu" and not missing.any():
         return to_dtype(pd.Series(numbers.astype(np.int64)), dtype)
     return to_dtype(pd.Series(numbers), dtype)
-
-
-def _grown(table: pd.Series[Any], added: pd.Series[Any]) -> pd.Series[Any]:
-    """A table with further cells at its end."""
-    cells = stack(unwrapped(table), unwrapped(added))
-    return pd.Series(cells, name=table.name, dtype=table.dtype)

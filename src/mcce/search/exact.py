@@ -92,7 +92,7 @@ class ExactStage:
         while not monitor.stopped and any(proof.is_open for proof in proofs):
             used_up = [proof for proof in proofs if proof.is_open and not proof.n_left]
             try:
-                for _ in map_ordered(self._list_more, used_up, self.task.settings.n_jobs):
+                for _ in map_ordered(Proof.list_more, used_up, self.task.settings.n_jobs):
                     if monitor.report(block, n_closed, n_evaluated):
                         return
             except ExpiredError:
@@ -102,10 +102,6 @@ class ExactStage:
             n_closed = sum(not proof.is_open for proof in proofs)
             n_evaluated = sum(proof.n_scored for proof in proofs)
             monitor.report(block, n_closed, n_evaluated)
-
-    def _list_more(self, proof: Proof) -> None:
-        with self.task.within_deadline():
-            proof.list_more()
 
     def _evaluate(self, proofs: Sequence[Proof]) -> None:
         """Evaluate the next rows of some people together."""
@@ -206,7 +202,9 @@ class Proof:
             if self.n_changes > most:
                 self._close(holds=True)
             elif room:
-                self._list(person, min(max(N_LISTED, 4 * self.n_listed), MAX_LISTED, room))
+                n_best = min(max(N_LISTED, 4 * self.n_listed), MAX_LISTED, room)
+                with stage.task.within_deadline():
+                    self._list(person, n_best)
             else:
                 self._close(holds=False)
 

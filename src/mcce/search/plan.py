@@ -70,19 +70,16 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         check_exact(fitted.generator, distance, settings.diversity)
     check_inputs(fitted, settings.search)
     computed: list[ComputedColumn] = []
+    consequences = None
     if search.consequences == "recompute":
-        from .consequences import computed_columns
+        from .consequences import Consequences, computed_columns
 
         computed = computed_columns(fitted, settings, constraints)
+        consequences = Consequences(computed, factuals, constraints) if computed else None
     decision = fitted.decision.with_margin(search.margin)
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
-    consequences = None
-    if computed:
-        from .consequences import Consequences
-
-        consequences = Consequences(computed, factuals, constraints)
     task = SearchTask(
         replace(request, fitted=replace(fitted, distance=distance)),
         # A proof needs the label of every row.
