@@ -120,9 +120,14 @@ class Candidates:
 
     def select(self, person: IntArray, draw: IntArray | Codes) -> CandidateRows:
         """Some candidates, by person and draw as numbered in this block."""
+        return CandidateRows(
+            self.rows, self.positions[person], self.changes(person, draw), self.tables
+        )
+
+    def changes(self, person: IntArray, draw: IntArray | Codes) -> Codes:
+        """Codes of some candidates, ``OWN`` where a cell is the person's own."""
         codes = self.comparison.codes[:, self.group[person], draw]
-        codes[codes == self.comparison.own_codes[:, person]] = OWN
-        return CandidateRows(self.rows, self.positions[person], codes, self.tables)
+        return np.where(codes == self.comparison.own_codes[:, person], np.int32(OWN), codes)
 
 
 @dataclass(frozen=True, eq=False)

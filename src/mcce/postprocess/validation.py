@@ -54,7 +54,8 @@ class LazyValidation:
         self.n_valid: IntArray = np.zeros_like(self.n_allowed)
         self.nonredundant = None
         if ranked.ranking.diversity is not None:
-            self.nonredundant = NonRedundant(ranked.candidates.comparison, ranked.n_wanted)
+            shape = len(ranked.candidates.comparison.codes), self.n_allowed.size
+            self.nonredundant = NonRedundant(*shape, ranked.n_wanted)
         self._selected: list[SelectedDraws] = []
         # Each person's row in the listing.
         self._row: IntArray = np.arange(self.n_allowed.size)
@@ -88,14 +89,8 @@ class LazyValidation:
         selected, ranking = SelectedDraws.concat(self._selected), self.ranked.ranking
         if ranking.diversity is None:
             return selected
-        rank = diverse_ranks(
-            self.ranked.candidates,
-            selected.person,
-            selected.draw,
-            selected.rank - 1,
-            selected.gower,
-            ranking,
-        )
+        rows = self.ranked.candidates.select(selected.person, selected.draw)
+        rank = diverse_ranks(rows, selected.rank - 1, selected.gower, ranking)
         return selected._replace(rank=rank).take(rank > 0)
 
     def to_measured(self, selected: SelectedDraws) -> MeasuredRows:
@@ -163,14 +158,15 @@ class LazyValidation:
         at = np.minimum(rank_index, self.listing.draw.shape[1] - 1)
         draw = self.listing.draw[self._row[person][:, None], at]
         if self.nonredundant is not None:
-            listed &= self.nonredundant.needed(person, draw)
+            codes = self.ranked.candidates.changes(person[:, None], draw)
+            listed &= self.nonredundant.needed(person, codes)
         who, which = np.nonzero(listed)
         valid, score = np.zeros_like(listed), np.zeros(listed.shape)
         found = self._score(person[who], draw[who, which])
         valid[who, which], score[who, which] = found.valid, found.score
         valid = self.ranked.plausible(person, draw, valid)
         if self.nonredundant is not None:
-            valid = self.nonredundant.keep(person, draw, valid)
+            valid = self.nonredundant.keep(person, codes, valid)
         return valid, score
 
     def _list_more(self, person: IntArray) -> None:
