@@ -201,7 +201,7 @@ class CandidateRows:
             ]
         )
 
-    def take(self, index: IntArray | BoolArray) -> CandidateRows:
+    def take(self, index: IntArray | BoolArray | slice) -> CandidateRows:
         """The rows at these indices, or where a mask is true."""
         return replace(self, owner=self.owner[index], codes=self.codes[:, index])
 

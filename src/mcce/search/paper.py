@@ -19,7 +19,7 @@ from ..generate import DrawPlan, FactualBlock, generate
 from ..kernels import BoolArray, IntArray, Listing
 from ..postprocess.filters import RowFilter
 from ..postprocess.ranking import RankedCandidates, Ranking
-from ..postprocess.validation import LazyValidation, SelectedDraws
+from ..postprocess.validation import LazyValidation
 from ..runtime.threads import map_ordered
 from .reasons import UNSTABLE, is_refused, kind_of_filters
 from .stage import BlockMonitor, SearchOutcome, SearchTask, blocks_of, run_blocks
@@ -76,9 +76,8 @@ class PaperStage:
         """Validate: what needs the predictor."""
         task, started = self.task, time.perf_counter()
         block, monitor, ranked, seconds = prepared
-        groups = np.unique(block.group)
         validation = LazyValidation(
-            ranked, task.decision, task.scores, groups, task.computed_places
+            ranked, task.decision, task.scores, block.group, task.computed_places
         )
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
@@ -87,10 +86,9 @@ class PaperStage:
         if self.gives_reasons and task.request.effort == "full":
             explained = _score_excluded(validation, monitor)
             misses, reasons = _reasons_and_misses(validation, explained)
-        answers = validation.to_measured(validation.selection())
         monitor.finish(block.positions.size, validation.n_evaluated)
         return SearchOutcome(
-            answers=answers,
+            answers=validation.answers(),
             misses=misses,
             reasons=reasons,
             n_evaluated=validation.n_evaluated,
@@ -128,8 +126,8 @@ def _reasons_and_misses(
     shortfall = validation.decision.shortfall(score)
     nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
     values = score[nearest], listing.sparsity[nearest], listing.gower[nearest]
-    selected = SelectedDraws(person, listing.draw[nearest], np.zeros_like(person), *values)
-    misses = validation.to_measured(selected)
+    rank = np.zeros_like(person)
+    misses = validation.to_measured(person, listing.draw[nearest], rank, *values).sort()
     positions = ranked.candidates.positions[person].tolist()
     reasons = dict(zip(positions, _reasons(ranked, person, listing, valid), strict=True))
     withdrawn = validation.scores.are_withdrawn(misses.key).tolist()
