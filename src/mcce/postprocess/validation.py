@@ -75,8 +75,8 @@ class LazyValidation:
         person = np.flatnonzero(~self.settled)
         at = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
         n_listed = self.listing.draw.shape[1]
-        if at[-1] >= n_listed and n_listed < self.ranked.candidates.draws.size:
-            self.listing = self.ranked.list_allowed(person, LIST_MORE * n_listed)
+        if at[-1] >= n_listed and n_listed < self.ranked.candidates.shape[1]:
+            self.listing = self.ranked.list_best(person, LIST_MORE * n_listed)
             self._row[person] = np.arange(person.size)
         listed = at < self.n_allowed[person][:, None]
         place = self._row[person][:, None], np.minimum(at, self.listing.draw.shape[1] - 1)
@@ -128,7 +128,7 @@ class LazyValidation:
 
         Batches grow with what was scored before, so that none takes much longer than all before.
         """
-        listing = self.ranked.list_all(person)
+        listing = self.ranked.list_best(person, only_allowed=False)
         who, at = np.nonzero(np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None])
         n_done = 0
         while n_done < who.size:
@@ -140,7 +140,7 @@ class LazyValidation:
 
     def list_all(self, person: IntArray) -> tuple[Listing, BoolArray, BoolArray, FloatArray]:
         """All distinct candidates of people, which are listed and valid, and their scores."""
-        listing = self.ranked.list_all(person)
+        listing = self.ranked.list_best(person, only_allowed=False)
         listed = np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None]
         return listing, listed, *self._score_listed(person, listing.draw, listed)
 
