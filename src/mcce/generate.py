@@ -17,16 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .candidates import Candidates, code_numbers
+from .candidates import Candidates
 from .constraints.limits import FactualLimits
-from .kernels import (
-    Codes,
-    Comparison,
-    IntArray,
-    apply_limits,
-    first_of_each,
-    person_keys,
-)
+from .kernels import Codes, IntArray, apply_limits, person_keys
 from .model.registry import require
 from .protocols import DrawRequest, Draws, Generator
 from .tables.columns import canonical_floats
@@ -102,22 +95,8 @@ def generate(
     limits = None if generator.capabilities.limits else factual_limits.limits(positions, features)
     if limits is not None:
         codes = apply_limits(limits, codes, rows.schema.mutable)
-    return Candidates(
-        rows=rows,
-        positions=block.positions,
-        comparison=Comparison(
-            codes=codes,
-            numbers=code_numbers(rows, tables),
-            own_codes=_own_codes(rows, block.positions, features),
-            own_numbers=rows.own_numbers(block.positions),
-            spreads=rows.schema.spreads,
-            group=group,
-            n_features=len(rows.schema.features),
-        ),
-        draws=draws,
-        distinct=first_of_each(codes),
-        tables=tables,
-    )
+    own_codes = _own_codes(rows, block.positions, features)
+    return Candidates.of(rows, block.positions, codes, own_codes, tables, group)
 
 
 def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:

@@ -93,7 +93,7 @@ def diverse_ranks(
         rank[some, taken[some]], free[some, taken[some]] = answer, False
         # As if the one taken last were the person's own row.
         owner, own_codes = number[everyone, taken], codes[:, everyone, taken]
-        to_taken = distance(Candidates.of_each(pooled, owner, codes, own_codes, tables))
+        to_taken = distance(Candidates.of(pooled, owner, codes, own_codes, tables))
         nearest = np.minimum(nearest, np.minimum(to_taken, MAX_FINITE_DISTANCE))
         value = diversity * nearest - (1.0 - diversity) * cost
         taken = np.where(free, value, -np.inf).argmax(axis=1)
