@@ -25,7 +25,7 @@ import numpy as np
 from ..candidates import MeasuredRows
 from ..counterfactuals.people import Reason
 from ..distances import is_mean, is_plain_gower
-from ..generate import DrawPlan, FactualBlock
+from ..generate import FactualBlock
 from ..kernels import (
     BoolArray,
     Codes,
@@ -84,7 +84,6 @@ class PoolStage:
     cost: Cost
     extra_changes: int
     ranking: Ranking
-    draw_plan: DrawPlan
     n_samples: int
     max_samples: int
     accepted: tuple[IntArray | Codes, ...]
@@ -148,7 +147,6 @@ class Loop:
             stage.task,
             stage.rules,
             block,
-            stage.draw_plan,
             (stage.n_samples, stage.max_samples),
             stage.accepted,
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..candidates import MeasuredRows
 from ..counterfactuals.people import Reason
-from ..generate import DrawPlan, FactualBlock, generate
+from ..generate import FactualBlock, generate
 from ..kernels import BoolArray, IntArray, Listing
 from ..postprocess.filters import RowFilter
 from ..postprocess.ranking import RankedCandidates, Ranking
@@ -32,7 +32,6 @@ class PaperStage:
     task: SearchTask
     ranking: Ranking
     n_samples: int
-    draw_plan: DrawPlan
     gives_reasons: bool = False
 
     def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
@@ -61,9 +60,9 @@ class PaperStage:
         """Draw and rank: what needs no predictor, in any thread."""
         block, monitor = watched
         task, started = self.task, time.perf_counter()
-        generator, draws = task.request.fitted.generator, np.arange(self.n_samples, dtype=np.int64)
+        fitted, draws = task.request.fitted, np.arange(self.n_samples, dtype=np.int64)
         with task.within_deadline():
-            candidates = generate(generator, task.factual_limits, block, draws, self.draw_plan)
+            candidates = generate(fitted.generator, task.factual_limits, block, draws, fitted.seed)
             if task.consequences is not None:
                 candidates = task.consequences.complete_candidates(candidates)
             generated = time.perf_counter()

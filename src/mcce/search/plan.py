@@ -16,7 +16,6 @@ from ..constraints.limits import FactualLimits
 from ..distances import Gower
 from ..errors import NotFittedError, ParameterError, shorten
 from ..fitted import Fitted, plausibility_model
-from ..generate import DrawPlan
 from ..kernels import Codes, IntArray
 from ..model.registry import require
 from ..postprocess.filters import (
@@ -176,10 +175,10 @@ class _StagePlan:
         copies_last: tuple[Copies, ...] = "never", "allow"
         in_turn = copies_last if self.search.copies == "last" else [self.search.copies]
         n_samples, most = self.search.n_draws(self.settings.n_samples)
-        plan, stages = DrawPlan(self.fitted.seed), list[PaperStage]()
+        stages = list[PaperStage]()
         for copies in in_turn:
             ranking = self._ranking(replace(self.search, copies=copies))
-            stage = PaperStage(self.task, ranking, n_samples, plan)
+            stage = PaperStage(self.task, ranking, n_samples)
             stages += [stage, *stage.with_more_draws(most)]
         # Only the last gives reasons, which take the scores of excluded draws.
         return [*stages[:-1], replace(stages[-1], gives_reasons=gives_reasons)]
@@ -207,7 +206,6 @@ class _StagePlan:
             COSTS[search.name],
             search.extra_changes or 0,
             ranking,
-            DrawPlan(fitted.seed, n_from_leaves=n_samples),
             n_samples,
             most,
             _accepted_counts(fitted),
