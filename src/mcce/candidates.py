@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .caching import cached_property
-from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray
+from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray, first_of_each
 from .tables.columns import as_numbers, assemble
 from .tables.dtypes import holds, to_dtype
 from .tables.features import Feature
@@ -57,8 +57,6 @@ class Candidates:
         Which of them are in the block.
     comparison
         Codes and numbers of draws and people; :func:`mcce.protocols.differences` reads it.
-    draws : (n_draws,)
-        Draw numbers.
     distinct : (n_groups, n_draws)
         The first draw of each distinct candidate.
     tables
@@ -77,36 +75,36 @@ class Candidates:
     rows: EncodedRows
     positions: IntArray
     comparison: Comparison
-    draws: IntArray
     distinct: BoolArray
     tables: Sequence[pd.Series[Any]]
 
     @classmethod
-    def of_each(
+    def of(
         cls,
         rows: EncodedRows,
         positions: IntArray,
         codes: Codes,
         own_codes: Codes,
         tables: Sequence[pd.Series[Any]],
+        group: IntArray | None = None,
     ) -> Candidates:
-        """Candidates of people who share none, all of them distinct.
+        """Candidates of people; without groups, each has their own, all of them distinct.
 
-        ``codes`` have the shape (n_mutable, n_people, n_draws), ``own_codes`` (n_mutable,
+        ``codes`` have the shape (n_mutable, n_groups, n_draws), ``own_codes`` (n_mutable,
         n_people).
         """
-        _, n_people, n_draws = codes.shape
         comparison = Comparison(
             codes=codes,
             numbers=code_numbers(rows, tables),
             own_codes=own_codes,
             own_numbers=rows.own_numbers(positions),
             spreads=rows.schema.spreads,
-            group=np.arange(n_people),
+            group=np.arange(positions.size) if group is None else group,
             n_features=len(rows.schema.features),
         )
-        distinct = np.ones((n_people, n_draws), dtype=bool)
-        return cls(rows, positions, comparison, np.arange(n_draws), distinct, tables)
+        alone = group is None
+        distinct = np.ones(codes.shape[1:], dtype=bool) if alone else first_of_each(codes)
+        return cls(rows, positions, comparison, distinct, tables)
 
     @property
     def group(self) -> IntArray:
@@ -116,13 +114,18 @@ class Candidates:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of people and of draws for each."""
-        return self.positions.size, self.draws.size
+        return self.positions.size, self.comparison.codes.shape[2]
 
     def select(self, person: IntArray, draw: IntArray | Codes) -> CandidateRows:
         """Some candidates, by person and draw as numbered in this block."""
+        return CandidateRows(
+            self.rows, self.positions[person], self.changes(person, draw), self.tables
+        )
+
+    def changes(self, person: IntArray, draw: IntArray | Codes) -> Codes:
+        """Codes of some candidates, ``OWN`` where a cell is the person's own."""
         codes = self.comparison.codes[:, self.group[person], draw]
-        codes[codes == self.comparison.own_codes[:, person]] = OWN
-        return CandidateRows(self.rows, self.positions[person], codes, self.tables)
+        return np.where(codes == self.comparison.own_codes[:, person], np.int32(OWN), codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,21 +185,7 @@ class CandidateRows:
             values = [to_dtype(table, own[position].dtype) for position, table in mutable]
         return rows.in_given_order(given.compose(self.owner, self.codes, values))
 
-    def training_codes(self) -> Codes:
-        """The codes in the training values; arbitrary where the cell is the person's own."""
-        rows = self.rows
-        if self.tables is rows.tables:
-            return self.codes
-        features = [rows.schema.features[position] for position in rows.schema.mutable]
-        columns = zip(features, self.tables, rows.tables, self.codes, strict=True)
-        return np.stack(
-            [
-                drawn if table is trained else feature.encode(table)[0][drawn]
-                for feature, table, trained, drawn in columns
-            ]
-        )
-
-    def take(self, index: IntArray | BoolArray) -> CandidateRows:
+    def take(self, index: IntArray | BoolArray | slice) -> CandidateRows:
         """The rows at these indices, or where a mask is true."""
         return replace(self, owner=self.owner[index], codes=self.codes[:, index])
 
@@ -295,7 +284,7 @@ def pair_rows(
         own_codes[place] = coded[:n_people]
         codes[place] = coded[n_people:].reshape(codes[place].shape)
         tables.append(learned.table)
-    return Candidates.of_each(rows, positions, codes, own_codes, tables)
+    return Candidates.of(rows, positions, codes, own_codes, tables)
 
 
 # By part, column and function: the rows or the table that held the cells, and what the function
@@ -318,24 +307,27 @@ class CandidateColumns:
     ) -> np.ndarray:
         """Apply a function to the cells of a column; ``key`` names the function in the cache."""
         rows, schema = self.selected.rows, self.selected.rows.schema
-        position = schema.names.index(feature)
-        found = self._cached("own", feature, key, rows, lambda: read(rows.frame.iloc[:, position]))
-        found = found[self.selected.owner]
+        position, cache = schema.names.index(feature), self._cache
+        own = remember(
+            cache, ("own", feature, key), rows, lambda: read(rows.frame.iloc[:, position])
+        )
+        found = own[self.selected.owner]
         for place in np.flatnonzero(schema.mutable == position).tolist():
             table, drawn = self.selected.tables[place], self.selected.codes[place]
-            values = self._cached("table", feature, key, table, partial(read, table))
+            values = remember(cache, ("table", feature, key), table, partial(read, table))
             changed = drawn != OWN
             found[changed] = values[drawn[changed]]
         return found
 
-    def _cached(
-        self, part: str, feature: Hashable, key: Hashable, of: Any, read: Callable[[], np.ndarray]
-    ) -> np.ndarray:
-        name = part, feature, key
-        known = self._cache.get(name)
-        if known is None or known[0] is not of:
-            known = self._cache[name] = of, read()
-        return known[1]
+
+def remember(
+    cache: ColumnCache, name: Hashable, of: object, compute: Callable[[], np.ndarray]
+) -> np.ndarray:
+    """What a cache holds by this name, computed anew if it was computed of something else."""
+    known = cache.get(name)
+    if known is None or known[0] is not of:
+        known = cache[name] = of, compute()
+    return known[1]
 
 
 class CandidateEncodings:
@@ -343,6 +335,7 @@ class CandidateEncodings:
 
     def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
         self.rows, self.tables = rows, tables
+        self._codes: list[Codes] = []
         self._tree_codes: list[Codes] = []
         self._points: list[FloatArray] = []
         self._numbers: list[FloatArray | None] = []
@@ -353,9 +346,15 @@ class CandidateEncodings:
             else:
                 exact, tree_codes = feature.encode(table)
             numbers = table_numbers(feature, table, trained)
+            self._codes.append(exact)
             self._tree_codes.append(tree_codes)
             self._points.append(feature.coordinates(exact, numbers))
             self._numbers.append(numbers)
+
+    def codes(self, selected: CandidateRows) -> Codes:
+        """Codes in the training values, shape (n_features, n_rows); -1 for any other value."""
+        own = self.rows.codes.take(selected.owner, axis=1)
+        return self._fill(own, self._codes, selected.codes)
 
     def tree_codes(self, selected: CandidateRows) -> Codes:
         """Tree codes of all features, shape (n_features, n_rows)."""

@@ -17,18 +17,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .candidates import Candidates, code_numbers
+from .candidates import Candidates
 from .constraints.limits import FactualLimits
-from .kernels import (
-    Codes,
-    Comparison,
-    IntArray,
-    apply_limits,
-    first_of_each,
-    person_keys,
-)
+from .kernels import Codes, IntArray, apply_limits, person_keys
 from .model.registry import require
-from .protocols import DrawRequest, Draws, Generator
+from .protocols import DrawRequest, Generator
 from .tables.columns import canonical_floats
 from .tables.dtypes import cast_like
 from .tables.features import Feature
@@ -48,15 +41,6 @@ class FactualBlock:
 
     positions: IntArray
     group: IntArray
-
-
-@dataclass(frozen=True)
-class DrawPlan:
-    """How candidates are drawn: the paper draws from leaves alone."""
-
-    seed: int
-    # The first draws, from leaves; later ones may back off to larger nodes.
-    n_from_leaves: int | None = None
 
 
 def blocks(
@@ -91,33 +75,32 @@ def generate(
     factual_limits: FactualLimits,
     block: FactualBlock,
     draws: IntArray,
-    plan: DrawPlan,
+    seed: int,
+    n_from_leaves: int | None = None,
 ) -> Candidates:
-    """Candidates of a block of people."""
+    """Candidates of a block of people.
+
+    The paper draws from leaves alone; draws after ``n_from_leaves`` may back off to larger nodes.
+    """
+    rows, capabilities = factual_limits.rows, generator.capabilities
+    # One person of each group.
     _, first, group = np.unique(block.group, return_index=True, return_inverse=True)
-    rows, positions = factual_limits.rows, block.positions[first]
-    sampled = _sample(generator, factual_limits, positions, draws, plan)
+    positions = block.positions[first]
+    given = rows.tree_codes[:, positions]
+    keys = person_keys(seed, given[rows.schema.immutable].T)
+    limits = least = None
+    if capabilities.limits:
+        limits = factual_limits.limits(positions, features_of(generator, rows))
+    if capabilities.back_off and n_from_leaves is not None:
+        least = least_rows(draws, n_from_leaves)
+    sampled = generator.sample(DrawRequest(given, keys, draws, limits=limits, least=least))
     tables = value_tables(rows, sampled.tables)
     features, codes = _features(rows, tables), sampled.codes
-    limits = None if generator.capabilities.limits else factual_limits.limits(positions, features)
-    if limits is not None:
-        codes = apply_limits(limits, codes, rows.schema.mutable)
-    return Candidates(
-        rows=rows,
-        positions=block.positions,
-        comparison=Comparison(
-            codes=codes,
-            numbers=code_numbers(rows, tables),
-            own_codes=_own_codes(rows, block.positions, features),
-            own_numbers=rows.own_numbers(block.positions),
-            spreads=rows.schema.spreads,
-            group=group,
-            n_features=len(rows.schema.features),
-        ),
-        draws=draws,
-        distinct=first_of_each(codes),
-        tables=tables,
-    )
+    if not capabilities.limits:
+        limits = factual_limits.limits(positions, features)
+        codes = codes if limits is None else apply_limits(limits, codes, rows.schema.mutable)
+    own_codes = _own_codes(rows, block.positions, features)
+    return Candidates.of(rows, block.positions, codes, own_codes, tables, group)
 
 
 def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
@@ -134,25 +117,6 @@ def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
     """
     later = ROWS_PER_ROUND * (draws // n_from_leaves) * (draws % 2)
     return np.maximum(later, 1)
-
-
-def _sample(
-    generator: Generator,
-    factual_limits: FactualLimits,
-    positions: IntArray,
-    draws: IntArray,
-    plan: DrawPlan,
-) -> Draws:
-    """Draws for one person of each group, within that one's limits if the generator can."""
-    rows, capabilities = factual_limits.rows, generator.capabilities
-    given = rows.tree_codes[:, positions]
-    keys = person_keys(plan.seed, given[rows.schema.immutable].T)
-    limits = least = None
-    if capabilities.limits:
-        limits = factual_limits.limits(positions, features_of(generator, rows))
-    if capabilities.back_off and plan.n_from_leaves is not None:
-        least = least_rows(draws, plan.n_from_leaves)
-    return generator.sample(DrawRequest(given, keys, draws, limits=limits, least=least))
 
 
 def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:

@@ -37,7 +37,6 @@ from .native import (
 )
 from .rows import (
     MISSING,
-    Total,
     apply_limits,
     differences,
     gower_gap,
@@ -117,7 +116,6 @@ __all__ = [
     "Split",
     "SplitColumns",
     "Summation",
-    "Total",
     "TreeDraft",
     "Trees",
     "WordArray",

@@ -15,7 +15,6 @@ from .structs import (
     DrawLimits,
     FloatArray,
     IntArray,
-    Summation,
 )
 
 # A missing number among scaled ones, and the distance beyond which one of two must be missing.
@@ -110,57 +109,6 @@ def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArra
     """
     gap = np.abs(numbers - own_number)
     return np.where(gap > APART, 1.0, gap)
-
-
-class Total:
-    """The sum over features, one added after the other."""
-
-    def __init__(self, how: Summation, shape: tuple[int, ...]) -> None:
-        self.how = how
-        self.sum, self.lost = np.zeros(shape), np.zeros(shape)
-        self.changed: BoolArray = np.zeros(shape, dtype=bool)
-
-    def add(
-        self,
-        differs: BoolArray,
-        coordinates: FloatArray | None,
-        own: FloatArray | None,
-        spread: float,
-        weight: float,
-    ) -> None:
-        """Add one feature."""
-        self.changed |= differs
-        if coordinates is None or own is None:
-            self.sum += np.where(differs, weight, 0.0)
-            return
-        with np.errstate(over="ignore"):
-            part = self._part(np.abs(coordinates - own), spread)
-            absent = np.isnan(part)
-            part = weight * np.where(absent, 0.0 if self.how.ignores_missing else 1.0, part)
-        self.sum += np.where(differs, part, 0.0)
-        if self.how.ignores_missing:
-            self.lost += differs & np.isnan(coordinates[..., 0]) & ~np.isnan(own[..., 0])
-
-    def distance(self, n_present: FloatArray) -> FloatArray:
-        """The distances; ``n_present`` is as in :class:`DistanceAxes`."""
-        total = np.sqrt(self.sum) if self.how.squared else self.sum
-        if not self.how.mean:
-            return total
-        counted = n_present - self.lost
-        mean = total / np.maximum(counted, 1.0)
-        return np.where(counted > 0, mean, np.where(self.changed, np.inf, 0.0))
-
-    def _part(self, gaps: FloatArray, spread: float) -> FloatArray:
-        """What one feature adds, from the differences of the coordinates; NaN for missing."""
-        first = gaps[..., 0]
-        if gaps.shape[-1] == 2:
-            second = gaps[..., 1]
-            if not self.how.city_block:
-                return first * first + second * second
-            gap = first + second
-        else:
-            gap = first / spread if spread > 0 else 1.0 + first
-        return gap * gap if self.how.squared else gap
 
 
 def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from ..kernels import Codes, FloatArray, IntArray
@@ -67,7 +68,7 @@ class Surrogate:
             return None
         response = _response(scored, link)
         table = BinnedColumns.of(rows)
-        order = _order(table.rank, response)
+        order = np.lexsort((response, table.rank))
         chosen = order[:: max(-(-order.size // MAX_ROWS), 1)]
         if chosen.size < 2 * HELD_OUT or np.ptp(response[chosen]) == 0:
             return None
@@ -133,12 +134,8 @@ class Surrogate:
 
     def margin(self, decision: Decision, response: FloatArray) -> FloatArray:
         """How far inside the desired responses some are; negative outside."""
-        return self._desired(decision).margin(response)
-
-    def _desired(self, decision: Decision) -> Interval:
-        """The desired responses."""
         if self.link == "label":
-            return Interval(0.5, math.inf)
+            return Interval(0.5, math.inf).margin(response)
         low, high, margin = self.threshold, math.inf, decision.min_margin
         if isinstance(decision.desired, Interval):
             # An end that a probability cannot pass does not count.
@@ -150,22 +147,13 @@ class Surrogate:
         if self.link == "logit":
             low = -math.inf if low <= 0 else float(_logit(np.array([low]))[0])
             high = math.inf if high >= 1 else float(_logit(np.array([high]))[0])
-        return Interval(low, max(low, high))
+        return Interval(low, max(low, high)).margin(response)
 
 
 def _predict(
     trees: tuple[BoostedTrees, ...], effects: tuple[FloatArray, ...], tree_codes: Codes
 ) -> FloatArray:
     return predict_each(trees, tree_codes).sum(axis=0) + add_effects(effects, tree_codes)
-
-
-def _order(rank: IntArray, response: FloatArray) -> IntArray:
-    """Rows by rank, then by response."""
-    if int(rank.max(initial=-1)) + 1 < rank.size:
-        return np.lexsort((response, rank))
-    order = np.empty_like(rank)
-    order[rank] = np.arange(rank.size)
-    return order
 
 
 def _boost(
@@ -218,7 +206,8 @@ def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float,
     error, variance = np.mean(((response - predicted) / largest) ** 2), np.var(response / largest)
     # A variance that all but vanishes must not make it infinite.
     r2 = max(1 - error / variance, -1e9) if variance else 0.0
-    ranks = [_ranks(values) for values in (predicted, response)]
+    ranks = [pd.Series(values).rank().to_numpy() for values in (predicted, response)]
+    ranks = [rank - (rank.size + 1) / 2 for rank in ranks]
     size = np.linalg.norm(ranks[0]) * np.linalg.norm(ranks[1])
     agreement = ranks[0] @ ranks[1] / size if size else 0.0
     return float(r2), min(max(float(agreement), -1.0), 1.0), typical
@@ -228,10 +217,3 @@ def _spread(values: FloatArray) -> float:
     """Standard deviation of values whose squares may overflow."""
     largest = np.abs(values).max() or 1.0
     return float(largest * np.std(values / largest))
-
-
-def _ranks(values: FloatArray) -> FloatArray:
-    """Mean ranks around 0."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[inverse] - (values.size + 1) / 2

@@ -18,6 +18,7 @@ from ..candidates import (
     CandidateEncodings,
     CandidateRows,
     ColumnCache,
+    remember,
 )
 from ..constraints.collection import Constraints
 from ..constraints.derived import Derived
@@ -31,7 +32,6 @@ from ..tables.schema import OWN, EncodedRows, Schema
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
-    from ..plausibility.conformal import Plausibility
     from ..plausibility.model import ChangedRows, PlausibilityModel
     from ..relations.relation import Relation
 
@@ -113,10 +113,7 @@ class ExcludeTrainingRows:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that differ from every training row somewhere."""
-        mutable = selected.rows.schema.mutable
-        codes = selected.rows.codes[:, selected.owner]
-        drawn = selected.training_codes()
-        codes[mutable] = np.where(selected.codes == OWN, codes[mutable], drawn)
+        codes = CandidateEncodings(selected.rows, selected.tables).codes(selected)
         return ~np.isin(rows_as_bytes(codes.T), self.training)
 
 
@@ -167,20 +164,17 @@ class KeepsRelation:
         """Rows that keep the relation."""
         rows, owner = selected.rows, selected.owner
         excess = self.relation.excess(CandidateColumns(selected, self.column_cache))
-        own = self._own_excess(rows)[owner]
+        own = remember(
+            self.column_cache, ("own excess", self.relation), rows, lambda: self._own_excess(rows)
+        )[owner]
         # A target that keeps the person's deviation may be rounded to the digits of its column.
         rounding = self._rounding(rows.schema)
         return np.asarray((excess == 0) | ((own > 0) & (excess <= own + rounding)))
 
     def _own_excess(self, rows: EncodedRows) -> FloatArray:
-        key = "own excess", self.relation
-        known = self.column_cache.get(key)
-        if known is None or known[0] is not rows:
-            own = np.full((rows.schema.mutable.size, len(rows)), OWN, dtype=np.int32)
-            selected = CandidateRows(rows, np.arange(len(rows)), own, rows.tables)
-            excess = self.relation.excess(CandidateColumns(selected, self.column_cache))
-            known = self.column_cache[key] = rows, excess
-        return known[1]
+        own = np.full((rows.schema.mutable.size, len(rows)), OWN, dtype=np.int32)
+        selected = CandidateRows(rows, np.arange(len(rows)), own, rows.tables)
+        return self.relation.excess(CandidateColumns(selected, self.column_cache))
 
     def _rounding(self, schema: Schema) -> float:
         """How far rounding may move a recomputed value."""
@@ -196,11 +190,11 @@ class IsPlausible:
     """Keeps rows that are plausible enough, or no less than the person's own row."""
 
     def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
-        self.model = model
-        self.min_plausibility = min_plausibility
+        self.model, self.min_plausibility = model, min_plausibility
         self._encodings: CandidateEncodings | None = None
-        self._own: tuple[EncodedRows, FloatArray] | None = None
-        self._changed: ChangedRows | None = None
+        # People, the nonconformity of their own rows, NaN if unknown, and, in wide tables, what
+        # assesses rows by what they change.
+        self._people: tuple[EncodedRows, FloatArray, ChangedRows | None] | None = None
 
     @property
     def name(self) -> str:
@@ -209,40 +203,34 @@ class IsPlausible:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that are plausible enough."""
-        assessed = self._assess(selected)
+        rows, own, changed_rows = self._about(selected.rows)
+        encodings = self._encodings
+        if (
+            encodings is None
+            or encodings.rows is not rows
+            or encodings.tables is not selected.tables
+        ):
+            encodings = self._encodings = CandidateEncodings(rows, selected.tables)
+        given = encodings.tree_codes(selected), encodings.numbers(selected)
+        if changed_rows is None:
+            assessed = self.model.assess(*given)
+        else:
+            assessed = changed_rows.assess(selected.owner, selected.codes != OWN, *given)
         plausible: BoolArray = assessed.p_value >= self.min_plausibility
         odd = np.flatnonzero(~plausible)
-        if odd.size:
-            own = self._own_nonconformity(selected.rows, selected.owner[odd])
-            plausible[odd] = assessed.nonconformity[odd] <= own
-        return plausible
-
-    def _assess(self, selected: CandidateRows) -> Plausibility:
-        encodings, rows = self._encodings_of(selected), selected.rows
-        given = encodings.tree_codes(selected), encodings.numbers(selected)
-        if not is_wide(rows.schema):
-            return self.model.assess(*given)
-        from ..plausibility.model import ChangedRows
-
-        changed = self._changed
-        if changed is None or changed.people is not rows:
-            changed = self._changed = ChangedRows(self.model, rows)
-        return changed.assess(selected.owner, selected.codes != OWN, *given)
-
-    def _encodings_of(self, selected: CandidateRows) -> CandidateEncodings:
-        known = self._encodings
-        if known is None or known.rows is not selected.rows or known.tables is not selected.tables:
-            known = self._encodings = CandidateEncodings(selected.rows, selected.tables)
-        return known
-
-    def _own_nonconformity(self, rows: EncodedRows, owner: IntArray) -> FloatArray:
-        """The nonconformity of people's own rows; each is computed once."""
-        known = self._own
-        if known is None or known[0] is not rows:
-            known = self._own = rows, np.full(len(rows), np.nan)
-        own = known[1]
+        owner = selected.owner[odd]
         new = np.unique(owner[np.isnan(own[owner])])
         if new.size:
             found = self.model.assess(rows.tree_codes[:, new], rows.all_numbers[:, new])
             own[new] = found.nonconformity
-        return own[owner]
+        plausible[odd] = assessed.nonconformity[odd] <= own[owner]
+        return plausible
+
+    def _about(self, rows: EncodedRows) -> tuple[EncodedRows, FloatArray, ChangedRows | None]:
+        known = self._people
+        if known is None or known[0] is not rows:
+            from ..plausibility.model import ChangedRows
+
+            changed_rows = ChangedRows(self.model, rows) if is_wide(rows.schema) else None
+            known = self._people = rows, np.full(len(rows), np.nan), changed_rows
+        return known

@@ -47,7 +47,7 @@ class RankedCandidates:
     def __init__(self, candidates: Candidates, ranking: Ranking) -> None:
         self.candidates = candidates
         self.ranking = ranking
-        self.n_wanted = min(ranking.n_wanted, candidates.draws.size)
+        self.n_wanted = min(ranking.n_wanted, candidates.shape[1])
         # By filter, in their order: names may be equal.
         self.passed = [_passed(candidates, keep) for keep in ranking.rules.filters]
         distance = ranking.rules.distance
@@ -55,20 +55,27 @@ class RankedCandidates:
         self._axes = None if plain else axes_of(distance, candidates)
         self._distance = None if plain or self._axes is not None else distance(candidates)
         n_listed = max(N_LISTED, 4 * self.n_wanted)
-        self.first = self.list_allowed(np.arange(candidates.positions.size), n_listed)
+        self.first = self.list_best(np.arange(candidates.positions.size), n_listed)
 
-    def list_allowed(self, person: IntArray, n_best: int) -> Listing:
-        """The best candidates of some people that may be returned."""
+    def list_best(
+        self, person: IntArray, n_best: int | None = None, *, only_allowed: bool = True
+    ) -> Listing:
+        """The best candidates of some people, or all of them; if asked, excluded ones too."""
         allowed = self.candidates.distinct[self.candidates.group[person]]
-        for kept in self.passed:
+        rules, n_draws = self.ranking.rules, self.candidates.shape[1]
+        for kept in self.passed if only_allowed else []:
             allowed &= kept[person]
-        rules = self.ranking.rules
-        return self._list(person, allowed, n_best, rules.max_sparsity, rules.max_distance)
-
-    def list_all(self, person: IntArray) -> Listing:
-        """All distinct candidates of some people in order, excluded ones too."""
-        distinct = self.candidates.distinct[self.candidates.group[person]]
-        return self._list(person, distinct, self.candidates.draws.size, None, None)
+        return rank(
+            self.candidates.comparison.of(person),
+            allowed,
+            rank_by=self.ranking.rank_by,
+            n_best=n_draws if n_best is None else min(n_best, n_draws),
+            tolerance=self.ranking.tolerance,
+            max_sparsity=rules.max_sparsity if only_allowed else None,
+            max_distance=rules.max_distance if only_allowed else None,
+            distance=None if self._distance is None else self._distance[person],
+            axes=None if self._axes is None else self._axes.of(person),
+        )
 
     def plausible(self, person: IntArray, draw: Codes, some: BoolArray) -> BoolArray:
         """Which of some candidates are plausible: all of them if that is not required."""
@@ -80,26 +87,6 @@ class RankedCandidates:
         selected = self.candidates.select(person[who], draw[who, at])
         plausible[who, at] = check.keeps(selected)
         return plausible
-
-    def _list(
-        self,
-        person: IntArray,
-        allowed: BoolArray,
-        n_best: int,
-        max_sparsity: int | None,
-        max_distance: float | None,
-    ) -> Listing:
-        return rank(
-            self.candidates.comparison.of(person),
-            allowed,
-            rank_by=self.ranking.rank_by,
-            n_best=min(n_best, self.candidates.draws.size),
-            tolerance=self.ranking.tolerance,
-            max_sparsity=max_sparsity,
-            max_distance=max_distance,
-            distance=None if self._distance is None else self._distance[person],
-            axes=None if self._axes is None else self._axes.of(person),
-        )
 
 
 def _passed(candidates: Candidates, keep: RowFilter) -> BoolArray:

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 
@@ -41,23 +39,25 @@ class LazyValidation:
         ranked: RankedCandidates,
         decision: Decision,
         scores: ScoreStore,
-        groups: IntArray,
+        group: IntArray,
         recomputed: Sequence[int] = (),
     ) -> None:
         self.ranked, self.decision, self.scores = ranked, decision, scores
-        # Numbers of the groups of this block among those of all factuals.
-        self._groups, self._recomputed = groups, recomputed
-        self.n_evaluated = 0
+        # The group of each person among those of all factuals.
+        self._group, self._recomputed = group, list(recomputed)
+        self.n_evaluated = self.n_tried = 0
         self.listing = ranked.first
         self.n_allowed = ranked.first.n_allowed
-        self.n_tried = 0
-        self.n_valid: IntArray = np.zeros_like(self.n_allowed)
-        self.nonredundant = None
-        if ranked.ranking.diversity is not None:
-            self.nonredundant = NonRedundant(ranked.candidates.comparison, ranked.n_wanted)
-        self._selected: list[SelectedDraws] = []
+        shape = self.n_allowed.size, ranked.n_wanted
         # Each person's row in the listing.
-        self._row: IntArray = np.arange(self.n_allowed.size)
+        self._row: IntArray = np.arange(shape[0])
+        # The valid candidates of each person, best first.
+        self.n_valid: IntArray = np.zeros_like(self.n_allowed)
+        self._draw, self._sparsity = np.zeros((2, *shape), dtype=np.int32)
+        self._score, self._gower = np.zeros((2, *shape))
+        self._nonredundant = None
+        if ranked.ranking.diversity is not None:
+            self._nonredundant = NonRedundant(len(ranked.candidates.comparison.codes), *shape)
 
     @property
     def settled(self) -> BoolArray:
@@ -73,139 +73,113 @@ class LazyValidation:
         """
         wanted = self.ranked.n_wanted
         person = np.flatnonzero(~self.settled)
-        rank_index = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
-        if rank_index[-1] >= self.listing.draw.shape[1]:
-            self._list_more(person)
-        valid, score = self._validate(person, rank_index)
-        rank = self.n_valid[person][:, None] + np.cumsum(valid, axis=1)
-        who, which = np.nonzero(valid & (rank <= wanted))
-        self._select(person[who], rank_index[which], rank[who, which], score[who, which])
-        self.n_valid[person] += valid.sum(axis=1)
-        self.n_tried += rank_index.size
-
-    def selection(self) -> SelectedDraws:
-        """The valid candidates that each person gets."""
-        selected, ranking = SelectedDraws.concat(self._selected), self.ranked.ranking
-        if ranking.diversity is None:
-            return selected
-        rank = diverse_ranks(
-            self.ranked.candidates,
-            selected.person,
-            selected.draw,
-            selected.rank - 1,
-            selected.gower,
-            ranking,
+        at = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
+        n_listed = self.listing.draw.shape[1]
+        if at[-1] >= n_listed and n_listed < self.ranked.candidates.shape[1]:
+            self.listing = self.ranked.list_best(person, LIST_MORE * n_listed)
+            self._row[person] = np.arange(person.size)
+        listed = at < self.n_allowed[person][:, None]
+        place = self._row[person][:, None], np.minimum(at, self.listing.draw.shape[1] - 1)
+        draw, sparsity, gower = (
+            values[place]
+            for values in (self.listing.draw, self.listing.sparsity, self.listing.gower)
         )
-        return selected._replace(rank=rank).take(rank > 0)
+        valid, score = self._validate(person, draw, listed)
+        rank_index = self.n_valid[person][:, None] + np.cumsum(valid, axis=1) - 1
+        new = valid & (rank_index < wanted)
+        best = person[np.nonzero(new)[0]], rank_index[new]
+        self._draw[best], self._score[best] = draw[new], score[new]
+        self._sparsity[best], self._gower[best] = sparsity[new], gower[new]
+        self.n_valid[person] += valid.sum(axis=1)
+        self.n_tried += at.size
 
-    def to_measured(self, selected: SelectedDraws) -> MeasuredRows:
-        """Selected candidates with their measures, by person and rank."""
-        candidates = self.ranked.candidates
+    def answers(self) -> MeasuredRows:
+        """The valid candidates that each person gets."""
+        ranking = self.ranked.ranking
+        place = np.nonzero(np.arange(self.ranked.n_wanted) < self.n_valid[:, None])
+        person, rank = place[0], place[1] + 1
+        if ranking.diversity is not None:
+            rows = self.ranked.candidates.select(person, self._draw[place])
+            rank = diverse_ranks(rows, place[1], self._gower[place], ranking)
+        values = self._score[place], self._sparsity[place], self._gower[place]
+        return self.to_measured(person, self._draw[place], rank, *values).take(rank > 0).sort()
+
+    def to_measured(
+        self,
+        person: IntArray,
+        draw: Codes,
+        rank: IntArray,
+        score: FloatArray,
+        sparsity: Codes,
+        gower: FloatArray,
+    ) -> MeasuredRows:
+        """Selected candidates with their measures."""
         return MeasuredRows(
-            rows=candidates.select(selected.person, selected.draw).compacted(),
-            key=self._keys(selected.person, selected.draw),
-            rank=selected.rank,
-            score=selected.score,
-            sparsity=selected.sparsity.astype(np.int64),
-            gower=selected.gower,
-        ).sort()
+            rows=self.ranked.candidates.select(person, draw).compacted(),
+            key=self._keys(person, draw),
+            rank=rank,
+            score=score,
+            sparsity=sparsity.astype(np.int64),
+            gower=gower,
+        )
 
     def score_all(self, person: IntArray) -> Iterator[int]:
         """Score all candidates of people, person by person; yields how many people are done.
 
         Batches grow with what was scored before, so that none takes much longer than all before.
         """
-        listing = self.ranked.list_all(person)
+        listing = self.ranked.list_best(person, only_allowed=False)
         who, at = np.nonzero(np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None])
         n_done = 0
         while n_done < who.size:
             n_rows = min(max(N_EXCLUDED, int(GROWTH * self.n_evaluated)), ROWS_PER_CALL)
             batch = slice(n_done, n_done + n_rows)
-            self._score(person[who[batch]], listing.draw[who[batch], at[batch]])
+            self._score_draws(person[who[batch]], listing.draw[who[batch], at[batch]])
             n_done = batch.stop
             yield int(who[n_done]) if n_done < who.size else person.size
 
     def list_all(self, person: IntArray) -> tuple[Listing, BoolArray, BoolArray, FloatArray]:
         """All distinct candidates of people, which are listed and valid, and their scores."""
-        listing = self.ranked.list_all(person)
+        listing = self.ranked.list_best(person, only_allowed=False)
         listed = np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None]
-        who, at = np.nonzero(listed)
-        valid, score = np.zeros_like(listed), np.zeros(listed.shape)
-        found = self._score(person[who], listing.draw[who, at])
-        valid[who, at], score[who, at] = found.valid, found.score
-        return listing, listed, valid, score
+        return listing, listed, *self._score_listed(person, listing.draw, listed)
 
-    def _score(self, person: IntArray, draw: Codes) -> ScoredRows:
+    def _validate(
+        self, person: IntArray, draw: Codes, listed: BoolArray
+    ) -> tuple[BoolArray, FloatArray]:
+        """Which candidates are valid and may be returned, and the scores of the listed ones."""
+        if self._nonredundant is None:
+            valid, score = self._score_listed(person, draw, listed)
+            return self.ranked.plausible(person, draw, valid), score
+        codes = self.ranked.candidates.changes(person[:, None], draw)
+        listed &= self._nonredundant.needed(person, codes)
+        valid, score = self._score_listed(person, draw, listed)
+        valid = self.ranked.plausible(person, draw, valid)
+        return self._nonredundant.keep(person, codes, valid), score
+
+    def _score_listed(
+        self, person: IntArray, draw: Codes, listed: BoolArray
+    ) -> tuple[BoolArray, FloatArray]:
+        """Decision and score of the listed candidates, shape (n_people, n_draws)."""
+        valid, score = np.zeros_like(listed), np.zeros(listed.shape)
+        scored = self._score_draws(person[np.nonzero(listed)[0]], draw[listed])
+        valid[listed], score[listed] = scored.valid, scored.score
+        return valid, score
+
+    def _score_draws(self, person: IntArray, draw: Codes) -> ScoredRows:
         """Score and decision of candidates; people of a group share theirs."""
-        scored, n_new = self.scores.score(
-            self.decision,
-            self.ranked.candidates.select(person, draw),
-            self._keys(person, draw),
-        )
+        rows, keys = self.ranked.candidates.select(person, draw), self._keys(person, draw)
+        scored, n_new = self.scores.score(self.decision, rows, keys)
         self.n_evaluated += n_new
         return scored
 
     def _keys(self, person: IntArray, draw: Codes) -> Codes:
         """What tells candidates apart in memory: their group and their draws."""
         candidates = self.ranked.candidates
-        group = candidates.group[person]
-        codes = candidates.comparison.codes[:, group, draw]
-        codes[list(self._recomputed)] = 0
-        owner = -1 - self._groups[group]
+        codes = candidates.comparison.codes[:, candidates.group[person], draw]
+        codes[self._recomputed] = 0
+        owner = -1 - self._group[person]
         return np.concatenate([owner[None].astype(np.int32), codes]).T
-
-    def _validate(self, person: IntArray, rank_index: IntArray) -> tuple[BoolArray, FloatArray]:
-        """Whether people's candidates of these ranks are valid, and their scores.
-
-        Both of shape (n_people, n_ranks).
-        """
-        listed = rank_index < self.n_allowed[person][:, None]
-        at = np.minimum(rank_index, self.listing.draw.shape[1] - 1)
-        draw = self.listing.draw[self._row[person][:, None], at]
-        if self.nonredundant is not None:
-            listed &= self.nonredundant.needed(person, draw)
-        who, which = np.nonzero(listed)
-        valid, score = np.zeros_like(listed), np.zeros(listed.shape)
-        found = self._score(person[who], draw[who, which])
-        valid[who, which], score[who, which] = found.valid, found.score
-        valid = self.ranked.plausible(person, draw, valid)
-        if self.nonredundant is not None:
-            valid = self.nonredundant.keep(person, draw, valid)
-        return valid, score
-
-    def _list_more(self, person: IntArray) -> None:
-        """List more candidates of the people who go on."""
-        n_listed = self.listing.draw.shape[1]
-        if n_listed < self.ranked.candidates.draws.size:
-            self.listing = self.ranked.list_allowed(person, LIST_MORE * n_listed)
-            self._row[person] = np.arange(person.size)
-
-    def _select(self, person: IntArray, at: IntArray, rank: IntArray, score: FloatArray) -> None:
-        listing, row = self.listing, self._row[person]
-        costs = listing.sparsity[row, at], listing.gower[row, at]
-        self._selected.append(SelectedDraws(person, listing.draw[row, at], rank, score, *costs))
-
-
-class SelectedDraws(NamedTuple):
-    """Candidates selected in a block, one entry each; people and draws as numbered there."""
-
-    person: IntArray
-    draw: Codes
-    rank: IntArray
-    score: FloatArray
-    sparsity: Codes
-    gower: FloatArray
-
-    @classmethod
-    def concat(cls, parts: Sequence[SelectedDraws]) -> SelectedDraws:
-        """All parts as one."""
-        dtypes = np.int64, np.int32, np.int64, np.float64, np.int32, np.float64
-        empty = [np.empty(0, dtype) for dtype in dtypes]
-        return cls._make(map(np.concatenate, zip(empty, *parts, strict=True)))
-
-    def take(self, index: BoolArray | IntArray) -> SelectedDraws:
-        """The candidates at these indices, or where a mask is true."""
-        return SelectedDraws._make(array[index] for array in self)
 
 
 class ScoreStore:
@@ -217,35 +191,27 @@ class ScoreStore:
 
     def __init__(self, n_factuals: int, n_mutable: int, max_evaluations: int | None = None) -> None:
         self.n_scored: IntArray = np.zeros(n_factuals, dtype=np.int64)
-        self._max_evaluations = max_evaluations
-        self._width = 1 + n_mutable
-        self._table = RowTable(self._width)
-        self._n = 0
-        self._known: BoolArray = np.zeros(0, dtype=bool)
-        self._valid: BoolArray = np.zeros(0, dtype=bool)
-        self._score: FloatArray = np.zeros(0)
-        self._withdrawn: set[bytes] = set()
         # People with a withdrawn answer.
         self.unstable: BoolArray = np.zeros(n_factuals, dtype=bool)
+        self.is_bounded = max_evaluations is not None
+        self._most = np.inf if max_evaluations is None else float(max_evaluations)
+        self._n_mutable = n_mutable
+        self._table = RowTable(1 + n_mutable)
+        # By number of a row in the table, with room for more.
+        self._known, self._valid = np.zeros((2, 0), dtype=bool)
+        self._score: FloatArray = np.zeros(0)
+        self._withdrawn: set[bytes] = set()
         self._lock = threading.Lock()
 
     def cleared(self) -> ScoreStore:
         """A memory of nothing, in which the rows scored so far still count."""
-        new = copy(self)
-        new._table, new._n, new._withdrawn = RowTable(self._width), 0, set()
-        new.unstable = np.zeros_like(self.unstable)
-        new._known, new._valid, new._score = new._known[:0], new._valid[:0], new._score[:0]
+        new = ScoreStore(self.n_scored.size, self._n_mutable)
+        new.n_scored, new.is_bounded, new._most = self.n_scored, self.is_bounded, self._most
         return new
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether ``max_evaluations`` bounds the rows that may be scored."""
-        return self._max_evaluations is not None
 
     def n_left(self, owner: IntArray) -> FloatArray:
         """How many more rows of people the predictor may score."""
-        most = np.inf if self._max_evaluations is None else float(self._max_evaluations)
-        return np.asarray(most - self.n_scored[owner], dtype=np.float64)
+        return np.asarray(self._most - self.n_scored[owner], dtype=np.float64)
 
     def score(
         self, decision: Decision, selected: CandidateRows, keys: Codes
@@ -259,7 +225,8 @@ class ScoreStore:
         scored = score_in_calls(decision, selected.take(new))
         with self._lock:
             np.add.at(self.n_scored, selected.owner[new], 1)
-            self._keep(number[new], scored)
+            self._known[number[new]] = True
+            self._score[number[new]], self._valid[number[new]] = scored.score, scored.valid
             return ScoredRows(self._score[number], self._valid[number]), new.size
 
     def are_known(self, keys: Codes) -> BoolArray:
@@ -274,8 +241,7 @@ class ScoreStore:
         self._withdrawn.update(row.tobytes() for row in keys)
         with self._lock:
             number = self._number(keys)
-            nothing = np.zeros(number.size, dtype=bool)
-            self._keep(number, ScoredRows(self._score[number], nothing))
+            self._known[number], self._valid[number] = True, False
 
     def are_withdrawn(self, keys: Codes) -> BoolArray:
         """Which rows turned out not to be valid."""
@@ -283,16 +249,12 @@ class ScoreStore:
             return np.zeros(len(keys), dtype=bool)
         return np.array([row.tobytes() in self._withdrawn for row in keys], dtype=bool)
 
-    def _keep(self, number: IntArray, scored: ScoredRows) -> None:
-        self._known[number] = True
-        self._score[number], self._valid[number] = scored.score, scored.valid
-
     def _number(self, keys: Codes) -> IntArray:
         """The number of each row; new rows are added."""
         number = self._table.number_rows(keys)
-        self._n = max(self._n, int(number.max(initial=-1)) + 1)
-        if self._n > self._known.size:
-            more = 0, 2 * self._n - self._known.size
+        n = int(number.max(initial=-1)) + 1
+        if n > self._known.size:
+            more = 0, 2 * n - self._known.size
             self._known, self._valid = np.pad(self._known, more), np.pad(self._valid, more)
             self._score = np.pad(self._score, more)
         return number
@@ -300,9 +262,7 @@ class ScoreStore:
 
 def score_in_calls(decision: Decision, rows: CandidateRows) -> ScoredRows:
     """Score and decision of rows, in calls of bounded size."""
-    parts = [ScoredRows(np.empty(0), np.empty(0, dtype=bool))]
-    for start in range(0, rows.owner.size, ROWS_PER_CALL):
-        piece = np.arange(start, min(start + ROWS_PER_CALL, rows.owner.size))
-        parts.append(decision.score(rows.take(piece).frame))
+    starts = range(0, max(rows.owner.size, 1), ROWS_PER_CALL)
+    parts = [decision.score(rows.take(slice(at, at + ROWS_PER_CALL)).frame) for at in starts]
     score = np.concatenate([part.score for part in parts])
     return ScoredRows(score, np.concatenate([part.valid for part in parts]))

@@ -220,7 +220,7 @@ class Consequences:
         rows, comparison = candidates.rows, candidates.comparison
         tables, codes = GrowingTables(rows, candidates.tables), comparison.codes.copy()
         _, first = np.unique(candidates.group, return_index=True)
-        owner = np.repeat(candidates.positions[first], candidates.draws.size)
+        owner = np.repeat(candidates.positions[first], codes.shape[2])
         own = comparison.own_codes[:, first][:, :, None]
         flat = np.where(codes == own, OWN, codes).reshape(len(codes), -1)
         completed = self.complete(tables, owner, flat).reshape(codes.shape)

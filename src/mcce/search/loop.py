@@ -25,7 +25,7 @@ import numpy as np
 from ..candidates import MeasuredRows
 from ..counterfactuals.people import Reason
 from ..distances import is_mean, is_plain_gower
-from ..generate import DrawPlan, FactualBlock
+from ..generate import FactualBlock
 from ..kernels import (
     BoolArray,
     Codes,
@@ -84,7 +84,6 @@ class PoolStage:
     cost: Cost
     extra_changes: int
     ranking: Ranking
-    draw_plan: DrawPlan
     n_samples: int
     max_samples: int
     accepted: tuple[IntArray | Codes, ...]
@@ -148,7 +147,6 @@ class Loop:
             stage.task,
             stage.rules,
             block,
-            stage.draw_plan,
             (stage.n_samples, stage.max_samples),
             stage.accepted,
         )
@@ -485,18 +483,15 @@ class FurtherAnswers:
         row_ids = row_ids[order]
         _, person = np.unique(pool.person[row_ids], return_inverse=True)
         number = times_seen_before(person)
-        block = pool.as_block(row_ids, person, number)
-        listed = np.zeros(block.shape, dtype=bool)
-        listed[person, number] = True
-        n_people, n_rows = block.shape
-        nonredundant = NonRedundant(block.comparison, min(ranking.n_wanted, n_rows))
-        draw = np.tile(np.arange(n_rows, dtype=np.int32), (n_people, 1))
-        kept = nonredundant.keep(np.arange(n_people), draw, listed)[person, number]
-        row_ids, person, draw_of = row_ids[kept], person[kept], number[kept].astype(np.int32)
-        number = times_seen_before(person)
+        n_people, n_rows = int(person.max()) + 1, int(number.max()) + 1
+        listed = np.zeros((n_people, n_rows), dtype=bool)
+        codes = np.full((pool.n_mutable, n_people, n_rows), OWN, dtype=np.int32)
+        listed[person, number], codes[:, person, number] = True, pool.codes(row_ids)
+        nonredundant = NonRedundant(pool.n_mutable, n_people, min(ranking.n_wanted, n_rows))
+        kept = nonredundant.keep(np.arange(n_people), codes, listed)[person, number]
+        row_ids, number = row_ids[kept], times_seen_before(person[kept])
         rank = number + 1
         if ranking.diversity is not None:
-            gower = pool.gower(row_ids)
-            rank = diverse_ranks(block, person, draw_of, number, gower, ranking)
+            rank = diverse_ranks(pool.rows(row_ids), number, pool.gower(row_ids), ranking)
         taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
         return row_ids[taken], rank[taken]

@@ -15,11 +15,11 @@ import numpy as np
 
 from ..candidates import MeasuredRows
 from ..counterfactuals.people import Reason
-from ..generate import DrawPlan, FactualBlock, generate
+from ..generate import FactualBlock, generate
 from ..kernels import BoolArray, IntArray, Listing
 from ..postprocess.filters import RowFilter
 from ..postprocess.ranking import RankedCandidates, Ranking
-from ..postprocess.validation import LazyValidation, SelectedDraws
+from ..postprocess.validation import LazyValidation
 from ..runtime.threads import map_ordered
 from .reasons import UNSTABLE, is_refused, kind_of_filters
 from .stage import Monitor, SearchOutcome, SearchTask, blocks_of, run_blocks
@@ -32,7 +32,6 @@ class PaperStage:
     task: SearchTask
     ranking: Ranking
     n_samples: int
-    draw_plan: DrawPlan
     gives_reasons: bool = False
 
     def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
@@ -58,9 +57,9 @@ class PaperStage:
     def _prepare(self, block: FactualBlock) -> _Prepared:
         """Draw and rank: what needs no predictor, in any thread."""
         task, started = self.task, time.perf_counter()
-        generator, draws = task.request.fitted.generator, np.arange(self.n_samples, dtype=np.int64)
+        fitted, draws = task.request.fitted, np.arange(self.n_samples, dtype=np.int64)
         with task.within_deadline():
-            candidates = generate(generator, task.factual_limits, block, draws, self.draw_plan)
+            candidates = generate(fitted.generator, task.factual_limits, block, draws, fitted.seed)
             if task.consequences is not None:
                 candidates = task.consequences.complete_candidates(candidates)
             generated = time.perf_counter()
@@ -73,9 +72,8 @@ class PaperStage:
         """Validate: what needs the predictor."""
         task, started = self.task, time.perf_counter()
         (block, ranked, seconds), monitor = prepared, task.request.monitor
-        groups = np.unique(block.group)
         validation = LazyValidation(
-            ranked, task.decision, task.scores, groups, task.computed_places
+            ranked, task.decision, task.scores, block.group, task.computed_places
         )
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
@@ -84,10 +82,9 @@ class PaperStage:
         if self.gives_reasons and task.request.effort == "full":
             explained = _score_excluded(validation, block, monitor)
             misses, reasons = _reasons_and_misses(validation, explained)
-        answers = validation.to_measured(validation.selection())
         monitor.count(block, block.positions.size, validation.n_evaluated)
         return SearchOutcome(
-            answers=answers,
+            answers=validation.answers(),
             misses=misses,
             reasons=reasons,
             seconds=seconds | {"validity": time.perf_counter() - started},
@@ -123,8 +120,8 @@ def _reasons_and_misses(
     shortfall = validation.decision.shortfall(score)
     nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
     values = score[nearest], listing.sparsity[nearest], listing.gower[nearest]
-    selected = SelectedDraws(person, listing.draw[nearest], np.zeros_like(person), *values)
-    misses = validation.to_measured(selected)
+    rank = np.zeros_like(person)
+    misses = validation.to_measured(person, listing.draw[nearest], rank, *values).sort()
     positions = ranked.candidates.positions[person].tolist()
     reasons = dict(zip(positions, _reasons(ranked, person, listing, valid), strict=True))
     withdrawn = validation.scores.are_withdrawn(misses.key).tolist()

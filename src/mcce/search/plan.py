@@ -21,7 +21,6 @@ from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted, plausibility_model
-from ..generate import DrawPlan
 from ..kernels import Codes, IntArray
 from ..postprocess.filters import (
     ExcludeTrainingRows,
@@ -236,14 +235,14 @@ def _paper_stages(
     task: SearchTask, relations: Sequence[FoundRelation], gives_reasons: bool
 ) -> list[Stage]:
     """The paper's search, with copies of training rows only where there is nothing else."""
-    search, plan = task.settings.search.fallback, DrawPlan(task.request.fitted.seed)
+    search = task.settings.search.fallback
     copies_last: tuple[Copies, ...] = "never", "allow"
     in_turn = copies_last if search.copies == "last" else [search.copies]
     n_samples, most = search.n_draws(task.settings.n_samples)
     stages = list[PaperStage]()
     for copies in in_turn:
         ranking = _ranking(task, replace(search, copies=copies), relations)
-        stage = PaperStage(task, ranking, n_samples, plan)
+        stage = PaperStage(task, ranking, n_samples)
         stages += [stage, *stage.with_more_draws(most)]
     # Only the last gives reasons, which take the scores of excluded draws.
     return [*stages[:-1], replace(stages[-1], gives_reasons=gives_reasons)]
@@ -274,7 +273,6 @@ def _pool_stage(
         COSTS[search.name],
         search.extra_changes or 0,
         ranking,
-        DrawPlan(fitted.seed, n_from_leaves=n_samples),
         n_samples,
         most,
         _accepted_counts(fitted),

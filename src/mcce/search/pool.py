@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateEncodings, CandidateRows, Candidates, MeasuredRows
+from ..candidates import CandidateEncodings, CandidateRows, MeasuredRows
 from ..distances import Gower, is_plain_gower, measure_rows
 from ..kernels import (
     BoolArray,
@@ -252,17 +252,6 @@ class Pool:
         if is_plain_gower(self.rules.row_rules.distance):
             return self.distance[row_ids]
         return measure_rows(Gower(), self.rows(row_ids))
-
-    def as_block(self, row_ids: IntArray, person: IntArray, place: IntArray) -> Candidates:
-        """Rows as candidates of some people, numbered from 0; each row at its place."""
-        source = np.empty(int(person.max(initial=-1)) + 1, dtype=np.int64)
-        source[person] = self.positions[self.person[row_ids]]
-        codes = np.full(
-            (self.n_mutable, source.size, int(place.max(initial=0)) + 1), OWN, dtype=np.int32
-        )
-        codes[:, person, place] = self.codes(row_ids)
-        own_codes = np.full_like(codes[:, :, 0], OWN)
-        return Candidates.of_each(self.factuals, source, codes, own_codes, self.values.tables)
 
     def _keys(self, row_ids: IntArray) -> Codes:
         """What tells rows apart in the memory of scores: their people and actions."""

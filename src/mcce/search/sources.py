@@ -21,7 +21,7 @@ import numpy as np
 from ..candidates import Candidates
 from ..constraints.kinds import Together
 from ..constraints.limits import are_allowed, evenly_spaced, is_limited
-from ..generate import DrawPlan, FactualBlock, blocks, generate, tables_of
+from ..generate import FactualBlock, blocks, generate, tables_of
 from ..kernels import (
     BoolArray,
     Codes,
@@ -81,11 +81,10 @@ class Sources:
         task: SearchTask,
         rules: PoolRules,
         block: FactualBlock,
-        draw_plan: DrawPlan,
         n_draws: tuple[int, int],
         accepted: Sequence[IntArray | Codes],
     ) -> None:
-        self.task, self._plan = task, draw_plan
+        self.task = task
         self._n_first, self._n_most = n_draws
         rows, schema = task.factuals, task.factuals.schema
         tables = tables_of(task.request.fitted.generator, rows)
@@ -206,13 +205,15 @@ class Sources:
         What follows from changes follows when rows are added.
         """
         pool, task, draws = self.pool, self.task, np.arange(start, end, dtype=np.int64)
-        generator, limits = task.request.fitted.generator, task.factual_limits
+        fitted, limits = task.request.fitted, task.factual_limits
         if not draws.size:
             return
         for block in blocks(limits, pool.positions[people], draws.size, task.settings.memory):
             at = np.searchsorted(pool.positions, block.positions, sorter=self._by_position)
             theirs = self._by_position[at]
-            candidates = generate(generator, limits, block, draws, self._plan)
+            candidates = generate(
+                fitted.generator, limits, block, draws, fitted.seed, self._n_first
+            )
             who, draw = np.nonzero(candidates.distinct[candidates.group])
             inside = self._predict_draws(candidates, theirs)[candidates.group[who], draw]
             codes = self._actions_of(candidates.select(who, draw).codes)
