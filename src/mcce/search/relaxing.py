@@ -24,7 +24,7 @@ from ..fitted import Fitted
 from ..kernels import IntArray
 from ..tables.schema import EncodedRows
 from .plan import find_answers
-from .reasons import KINDS, kind_of_constraint
+from .reasons import kind_of
 from .stage import SearchOutcome, SearchRequest
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
@@ -36,6 +36,15 @@ BOUNDS: dict[str, Any] = {
     "max_distance": None,
     "margin": 0.0,
     "copies": "allow",
+}
+# The kind of reason that each makes. A smaller margin is enough for the predictor, so that it did
+# not refuse everything.
+KINDS: dict[str, ReasonKind] = {
+    "min_plausibility": "implausible",
+    "max_sparsity": "too_many_changes",
+    "max_distance": "too_far",
+    "margin": "unknown",
+    "copies": "ruled_out",
 }
 
 
@@ -61,12 +70,11 @@ def relaxations(request: SearchRequest, max_constraints: int | None = None) -> I
             settings = replace(request.settings, search=replace(search, **changes))
             answers = partial(_answers, replace(request, settings=settings))
             in_words = f"{name}={getattr(search, name)!r}"
-            # A smaller margin is enough for the predictor, so that it did not refuse everything.
-            yield Relaxation("bound", name, answers, in_words, KINDS.get(name, "unknown"))
+            yield Relaxation("bound", name, answers, in_words, KINDS[name])
     for constraint in constraints.limiting[:max_constraints]:
         answers = partial(_answers, replace(request, constraints=constraints.without(constraint)))
         in_words = f"the constraint {constraint.name!r}"
-        kind = kind_of_constraint(constraint)
+        kind = kind_of(constraint)
         yield Relaxation("constraint", constraint.name, answers, in_words, kind)
 
 

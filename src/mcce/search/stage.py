@@ -43,12 +43,17 @@ from ..protocols import Callback, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
 from .config import ExactSearch, Search, find_search
-from .reasons import STOPPED, UNSTABLE
 
 if TYPE_CHECKING:
     from .computed import ComputedColumn
     from .consequences import Consequences
 
+STOPPED = Reason("stopped", "The search was stopped before an answer was found.")
+UNSTABLE = Reason(
+    "unknown",
+    "The predictor is unstable: it accepted rows during the search, but refused each of them in "
+    "the final call.",
+)
 # Searches per person, at most, if answers fail the final call.
 MAX_WITHDRAWN = 8
 # Between two reports of a block that runs in another thread.
