@@ -438,12 +438,11 @@ class MCCE(BaseEstimator):
         NotFittedError
             If the explainer is not fitted, or a parameter that ``fit`` depends on was changed.
         """
-        from .analysis.relaxation import Refit, relaxation_table
+        from .search.relaxing import relaxation_table
 
         fitted, settings, bound = self._prepare(constraints)
         check_refit(fitted.generator, training)
-        refit = None if training is None else Refit(self, fitted, training)
-        return relaxation_table(fitted, settings, X, bound, refit)
+        return relaxation_table(self, fitted, settings, X, bound, training)
 
     def plausibility(self, X: FrameT) -> FrameT:
         """How plausible rows are among real people with the desired decision.

@@ -70,4 +70,4 @@ def test_the_pinned_answers_show_every_status_and_reason():
 
     assert {person["status"] for person in people} == {"answered", "desired", "none"}
     reasons = {person["reason"][0] for person in people if "reason" in person}
-    assert reasons >= {"no desired row", "excluded", "none valid"}
+    assert reasons >= {"no desired row", "excluded", "none scored valid"}

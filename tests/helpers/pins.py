@@ -57,13 +57,12 @@ STATUS = {"answered": "answered", "desired": "already desired", "none": "no answ
 REASONS = {
     "no desired row": "no training row has",
     "proven": "proven",
-    "none valid": "no valid candidate",
     "scored excluded": "promising ones are excluded by",
     "excluded": "excluded by",
     "none scored valid": "and accepted none",
     "one scored not valid": "and did not accept it",
-    "none scored": "combinations of changes",
-    "nothing changes": "leave nothing that may change",
+    "none scored": "none of them keeps",
+    "nothing changes": "nothing to change",
     "stopped": "stopped",
 }
 ROBUSTNESS = {

@@ -33,8 +33,8 @@ def test_a_bound_that_excludes_everything_is_named_with_the_valid_candidates_it_
         result = fitted(search=search, generator=ANY_LEAF).explain(person())
 
     reason = result.missing["reason"]
-    counts = reason.str.extract(r"All (\d+) valid.*max_distance=0.01 \((\d+)\)").iloc[0]
-    assert counts[0] == counts[1]
+    said = r"Those that the predictor accepted \(\d+\) are excluded by max_distance=0\.01 \(too far"
+    assert reason.str.contains(said).all()
     assert "max_sparsity" not in reason.item()
     assert (result.missing["nearest_score"] >= 60).all()
     assert result.nearest_misses.loc["p", "salary"] >= 60
@@ -63,7 +63,11 @@ def test_the_nearest_miss_is_the_one_whose_score_is_nearest_to_the_desired_set()
 
     result = explain(explainer, pd.DataFrame({"age": [0], "load": [30.0]}))
 
-    assert result.missing["reason"].str.contains("No valid candidate among 1000 draws").all()
+    assert (
+        result.missing["reason"]
+        .str.contains("scored all of them and accepted none. The best")
+        .all()
+    )
     assert result.nearest_misses["load"].tolist() == [10.0]
     assert result.missing["nearest_score"].tolist() == [10.0]
     assert result.frame.empty
@@ -242,6 +246,8 @@ ENDS = {
     "at an open low end": (Interval(0.5, 2.0, "right"), 0.5, "was 0.5; more than 0.5 is needed."),
     "above a closed end": (Interval(-2.0, -0.5), 0.75, "was 0.75; at most -0.5 is needed."),
     "at an open high end": (Interval(-2.0, 0.5, "left"), 0.5, "was 0.5; less than 0.5 is needed."),
+    "far from a large end": (Interval(9e5, 1e6), 456789.5, "was 456789.5; at least 900000 is"),
+    "a tiny score": (Interval(0.5, 2.0), 1e-9, "The best score was 0; at least 0.5 is needed."),
     "a little short": (Interval(0.5, 2.0), 0.499999, "was 0.499999; at least 0.5 is needed."),
 }
 
@@ -261,11 +267,44 @@ def test_a_reason_says_on_which_side_of_the_desired_set_the_best_score_is(case):
     assert kind != "unknown"
 
 
+@pytest.mark.parametrize("search", ["paper", "near"])
+def test_labels_without_scores_have_a_reason_that_names_no_score(search):
+    labels = lambda frame: np.where(frame["a"] > 2, "yes", "no")
+    settings = {"search": bounded(search), "rules": [c.between("a", high=2)]}
+
+    reason, kind = reason_of(labels, "yes", numbers(*range(4)), generator=ANY_LEAF, **settings)
+
+    assert "scored all of them and accepted none." in reason
+    assert "score was" not in reason
+    assert kind == ("refused" if search == "paper" else "ruled_out")
+
+
+@pytest.mark.parametrize("search", ["paper", "near"])
+def test_all_searches_use_the_same_sentences(search):
+    settings = {"search": bounded(search), "rules": [c.between("a", high=2)]}
+
+    reason, _ = reason_of(
+        lambda f: f["a"], (3, 9), numbers(*range(4)), generator=ANY_LEAF, **settings
+    )
+
+    said = "scored all of them and accepted none. The best score was 2; at least 3 is needed."
+    assert said in reason
+
+
+def test_draws_that_change_nothing_are_not_called_refused():
+    rules = [c.frozen("a")]
+
+    reason, kind = reason_of(lambda f: f["a"], (3, 9), numbers(*range(4)), "paper", rules)
+
+    assert reason == "Nothing was drawn but the person's own values."
+    assert kind == "unknown"
+
+
 def test_a_single_combination_is_called_one():
     reason, _ = reason_of(lambda f: f["a"], (2, 9), numbers(0, 1, 2), rules=[c.between("a", 0, 1)])
 
     assert reason.startswith(
-        "We looked at 1 combination of changes. The predictor scored it and did not accept it. The "
+        "We looked at 1 combination of values. The predictor scored it and did not accept it. The "
         "best score was 1; at least 2 is needed."
     )
 
@@ -275,7 +314,7 @@ def test_the_most_promising_are_told_from_all():
 
     reason, _ = reason_of(lambda f: f["a"], (3, 9), train, rules=rules)
 
-    assert "We looked at 2 combinations of changes. The predictor scored all of them and" in reason
+    assert "We looked at 2 combinations of values. The predictor scored all of them and" in reason
     assert "most promising" not in reason
 
 
@@ -297,9 +336,9 @@ def test_constraints_are_blamed_only_where_there_are_some():
     free, _ = reason_of(lambda f: f["a"], (1, 9), train, **immutable)
     frozen, _ = reason_of(lambda f: f["a"], (1, 9), train, rules=[c.frozen("a")])
 
-    assert free.startswith("There is nothing to change: in the training data, each column that")
+    assert free.startswith("There is nothing to change: every column is fixed, follows from others")
     assert "constraint" not in free
-    assert frozen.startswith("The constraints and the values in the training data leave nothing")
+    assert frozen == f"{free} Without the constraint 'frozen a' there would be an answer."
 
 
 def test_a_margin_that_is_in_the_way_is_named_and_the_predictor_refused_nothing():
@@ -309,8 +348,8 @@ def test_a_margin_that_is_in_the_way_is_named_and_the_predictor_refused_nothing(
         lambda f: f["a"] / 10, Interval(0.4, np.inf), numbers(*range(8)), search
     )
 
-    assert "accepted none by the required margin. The best score was 0.7; at least 0.8 is" in reason
-    assert reason.endswith("with margin=0.4. Without margin=0.4 there would be an answer.")
+    assert "and accepted none with margin=0.4. The best score was 0.7; at least 0.8 is" in reason
+    assert reason.endswith("is needed. Without margin=0.4 there would be an answer.")
     assert kind == "unknown"
 
 

@@ -41,9 +41,9 @@ from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
 from .costs import Cost, RowMeasures
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
+from .reasons import pool_reasons
 from .sources import Sources
 from .stage import SearchOutcome, SearchTask, blocks_of, run_blocks
-from .unanswered import reasons_and_misses
 
 # Memory per person, in draws. Further threads would only wait for Python's lock.
 ROWS_PER_PERSON, MAX_THREADS = 1_000, 4
@@ -127,7 +127,7 @@ class PoolStage:
         misses, reasons = MeasuredRows.empty(self.task.factuals), dict[int, Reason]()
         if self.gives_reasons and self.task.request.effort == "full" and not monitor.stopped:
             left = np.flatnonzero(loop.best < 0)
-            misses, reasons = reasons_and_misses(pool, left, loop.n_tried)
+            misses, reasons = pool_reasons(pool, left)
         monitor.count(block, block.positions.size, pool.n_evaluated)
         searched = time.perf_counter() - started - pool.seconds_scored
         return SearchOutcome(

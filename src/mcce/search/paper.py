@@ -7,7 +7,7 @@ there is one, the nearest miss.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -21,8 +21,10 @@ from ..postprocess.filters import RowFilter
 from ..postprocess.ranking import RankedCandidates, Ranking
 from ..postprocess.validation import LazyValidation
 from ..runtime.threads import map_ordered
-from .reasons import UNSTABLE, is_refused, kind_of_filters
+from .reasons import reason_of
 from .stage import Monitor, SearchOutcome, SearchTask, blocks_of, run_blocks
+
+NO_CHANGE = Reason("unknown", "Nothing was drawn but the person's own values.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,58 +124,36 @@ def _reasons_and_misses(
     values = score[nearest], listing.sparsity[nearest], listing.gower[nearest]
     rank = np.zeros_like(person)
     misses = validation.to_measured(person, listing.draw[nearest], rank, *values).sort()
-    positions = ranked.candidates.positions[person].tolist()
-    reasons = dict(zip(positions, _reasons(ranked, person, listing, valid), strict=True))
-    withdrawn = validation.scores.are_withdrawn(misses.key).tolist()
-    nearest_scores = zip(misses.owner.tolist(), misses.score.tolist(), withdrawn, strict=True)
-    for position, best, is_withdrawn in nearest_scores:
-        if reasons[position].kind == "refused" and is_withdrawn:
-            reasons[position] = UNSTABLE
-        elif reasons[position].kind == "refused" and not is_refused(validation.decision, best):
-            reasons[position] = Reason("unknown", reasons[position].text)
+    excluding = _excluding(ranked, person, listing, valid)
+    changes = np.any(listed & (listing.sparsity > 0), axis=1)
+    reasons = {
+        int(ranked.candidates.positions[one]): reason_of(
+            validation.decision,
+            n_rows=int(listing.n_allowed[row]),
+            n_scored=int(listing.n_allowed[row]),
+            n_accepted=int(valid[row].sum()),
+            best_score=float(score[nearest][row]),
+            excluding=[keep for keep, excludes in excluding.items() if excludes[row]],
+        )
+        if changes[row]
+        else NO_CHANGE
+        for row, one in enumerate(person.tolist())
+    }
     return misses, reasons
 
 
-def _reasons(
-    ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
-) -> Iterator[Reason]:
-    """Why no draw of these people is an answer."""
-    excluded = _exclusions(ranked, person, listing, valid)
-    allowed = np.arange(valid.shape[1]) < listing.n_allowed[:, None]
-    for out in excluded.values():
-        allowed &= ~out
-    for row, n_valid in enumerate(valid.sum(axis=1).tolist()):
-        n_distinct, n_allowed = listing.n_allowed[row], int(allowed[row].sum())
-        noun = "draw" if valid.shape[1] == 1 else "draws"
-        draws = f"{valid.shape[1]} {noun} ({n_distinct} distinct, {n_allowed} allowed)"
-        counts = {one: int((out[row] & valid[row]).sum()) for one, out in excluded.items()}
-        yield _reason(draws, n_valid, {one: n for one, n in counts.items() if n})
-
-
-def _exclusions(
+def _excluding(
     ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
 ) -> dict[RowFilter, BoolArray]:
-    """Which draws each filter and bound excludes."""
+    """Whether each filter and bound excludes any valid draw of each person."""
     rules, draw = ranked.ranking.rules, listing.draw.astype(np.int64)
-    excluded: dict[RowFilter, BoolArray] = {
-        keep: ~np.take_along_axis(passed[person], draw, axis=1)
-        for keep, passed in zip(rules.filters, ranked.passed, strict=True)
+    keeps: dict[RowFilter, BoolArray] = {
+        one: np.take_along_axis(passed[person], draw, axis=1)
+        for one, passed in zip(rules.filters, ranked.passed, strict=True)
     }
     if rules.plausible is not None:
-        plausible = ranked.plausible(person, listing.draw, valid)
-        excluded[rules.plausible] = valid & ~plausible
+        keeps[rules.plausible] = ranked.plausible(person, listing.draw, valid)
     for bound in rules.bounds:
         cost: np.ndarray = listing.sparsity if bound.distance is None else listing.distance
-        excluded[bound] = cost > bound.most
-    return excluded
-
-
-def _reason(draws: str, n_valid: int, excluded: Mapping[RowFilter, int]) -> Reason:
-    """Why nothing that was drawn is an answer; what excludes how many valid draws."""
-    if not n_valid:
-        return Reason("refused", f"No valid candidate among {draws}.")
-    named = ", ".join(f"{one.name} ({count})" for one, count in excluded.items())
-    those = "The 1 valid candidate" if n_valid == 1 else f"All {n_valid} valid candidates"
-    verb = "is" if n_valid == 1 else "are"
-    text = f"{those} among {draws} {verb} excluded by {named}."
-    return Reason(kind_of_filters(excluded), text)
+        keeps[bound] = cost <= bound.most
+    return {one: np.any(valid & ~kept, axis=1) for one, kept in keeps.items()}

@@ -45,8 +45,8 @@ from .config import (
     weighted,
 )
 from .paper import PaperStage
-from .reasons import NO_DESIRED, UNSTABLE
-from .stage import SearchOutcome, SearchRequest, SearchTask, Stage
+from .reasons import NO_DESIRED
+from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:

@@ -1,65 +1,165 @@
-"""Why people have no answer: the kinds of reasons, and what they name.
+"""Why people have no answer, in sentences that need no statistics, and which row came nearest.
 
-Most reasons name what excludes the rows that the predictor accepts, or would. If lifting something
-gives an answer, that says best what stood in the way, and its kind becomes that of the reason.
+Most reasons name what excludes the rows that the predictor accepts or, as far as can be predicted,
+would accept. If a search without something gives an answer, ``relaxing.py`` adds that to the text,
+and its kind becomes that of the reason.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..candidates import MeasuredRows
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals.people import Reason, ReasonKind
+from ..kernels import IntArray
 from ..postprocess.filters import Bound, IsPlausible, ObeysConstraint, RowFilter
 from ..predictors.decision import Decision, Interval
 
-STOPPED = Reason("stopped", "The search was stopped before an answer was found.")
-UNSTABLE = Reason(
-    "unknown",
-    "The predictor is unstable: it accepted rows during the search, but refused each of them in "
-    "the final call.",
-)
+# Imported where it is used: the paper's search needs none of this.
+if TYPE_CHECKING:
+    from .pool import Pool
+
 NO_DESIRED = Reason("no_desired", "No training row has the desired decision.")
-# What a limit of a search makes of the reason of those whose rows it excludes.
-KINDS: dict[str, ReasonKind] = {
-    "min_plausibility": "implausible",
-    "max_sparsity": "too_many_changes",
-    "max_distance": "too_far",
-    "copies": "ruled_out",
+NOTHING_TO_CHANGE = Reason(
+    "ruled_out",
+    "There is nothing to change: every column is fixed, follows from others, or has no other "
+    "allowed value in the training data.",
+)
+# Why rows are excluded, in words; if for several reasons, the first kind here is that of them all.
+IN_WORDS: dict[ReasonKind, str] = {
+    "implausible": " (too unusual)",
+    "too_many_changes": " (too many changes)",
+    "too_far": " (too far from the person's own values)",
+    "ruled_out": "",
 }
 
 
-def is_refused(decision: Decision, best: float) -> bool:
-    """Whether a best score shows that the predictor accepts nothing, whatever margin is required.
+def reason_of(
+    decision: Decision,
+    *,
+    n_rows: int,
+    n_scored: int,
+    best_score: float | None,
+    excluding: Collection[RowFilter],
+    n_accepted: int = 0,
+    may_go_on: bool = True,
+) -> Reason:
+    """Why none of some rows is an answer.
 
-    Without a margin it does: it is that of somebody without an answer.
+    ``excluding`` holds what excludes those that are accepted, or predicted to be.
     """
+    if not n_rows:
+        return NOTHING_TO_CHANGE
+    noun = "combination" if n_rows == 1 else "combinations"
+    kind: ReasonKind = "unknown"
+    sentences = [f"We looked at {n_rows:,} {noun} of values."]
+    those = "Other promising ones" if n_scored else "Promising ones"
+    if n_accepted:
+        those = f"Those that the predictor accepted ({n_accepted:,})"
+    elif best_score is not None:
+        kind = "refused" if _is_refused(decision, best_score) else "unknown"
+        sentences.append(_what_was_scored(decision, n_rows, n_scored))
+        sentences += _best_score(decision, best_score)
+    elif not excluding and may_go_on:
+        sentences.append("None of them keeps all constraints and limits of the search.")
+    if excluding:
+        kinds = {one: kind_of(one) for one in excluding}
+        kind = next(first for first in IN_WORDS if first in kinds.values())
+        names = ", ".join(sorted({one.name + IN_WORDS[kinds[one]] for one in kinds}))
+        sentences.append(f"{those} are excluded by {names}.")
+    if not may_go_on:
+        # With more evaluations, something else might have been found.
+        kind = "unknown"
+        sentences.append("The limit max_evaluations was reached.")
+    return Reason(kind, " ".join(sentences))
+
+
+def kind_of(excludes: RowFilter | Constraint) -> ReasonKind:
+    """The kind of reason that something makes which excludes rows."""
+    if isinstance(excludes, ObeysConstraint):
+        excludes = excludes.constraint
+    if isinstance(excludes, IsPlausible):
+        return "implausible"
+    if isinstance(excludes, Bound) and excludes.distance is not None:
+        return "too_far"
+    return "too_many_changes" if isinstance(excludes, (Bound, MaxChanges)) else "ruled_out"
+
+
+def _what_was_scored(decision: Decision, n_rows: int, n_scored: int) -> str:
+    """How many rows the predictor scored; it accepted none."""
+    margin = f" with margin={decision.min_margin:g}" if decision.min_margin else ""
+    if n_scored == 1:
+        some = "it" if n_rows == 1 else "the most promising one"
+        return f"The predictor scored {some} and did not accept it{margin}."
+    some = "all of them" if n_scored == n_rows else f"the {n_scored:,} most promising"
+    return f"The predictor scored {some} and accepted none{margin}."
+
+
+def _is_refused(decision: Decision, best_score: float) -> bool:
+    """Whether the predictor accepts nothing, and would not with a smaller margin either."""
     if not decision.min_margin:
         return True
     desired = decision.desired
-    return isinstance(desired, Interval) and not desired.contains(np.array([best])).any()
+    return isinstance(desired, Interval) and not desired.contains(np.array([best_score])).any()
 
 
-def kind_of_filter(excludes: RowFilter) -> ReasonKind:
-    """The kind of reason that a filter makes."""
-    if isinstance(excludes, Bound):
-        return KINDS[excludes.parameter]
-    if isinstance(excludes, IsPlausible):
-        return "implausible"
-    if isinstance(excludes, ObeysConstraint):
-        return kind_of_constraint(excludes.constraint)
-    return "ruled_out"
+def _best_score(decision: Decision, score: float) -> list[str]:
+    """The best score, and which would be enough; nothing for labels."""
+    desired, bounds = decision.desired, decision.score_bounds
+    if not isinstance(desired, Interval) or bounds is None:
+        return []
+    low, high = bounds
+    # With a margin, the ends themselves are enough, whether or not the interval is open.
+    closed = "both" if decision.min_margin else desired.closed
+    if score <= low:
+        needed, bound = "at least" if closed in ("both", "left") else "more than", low
+    elif score >= high:
+        needed, bound = "at most" if closed in ("both", "right") else "less than", high
+    else:
+        return []
+    # Four decimals, or as many as it takes to show that they differ.
+    for n_decimals in range(4, 18):
+        shown = np.format_float_positional(score, n_decimals, trim="-")
+        enough = np.format_float_positional(bound, n_decimals, trim="-")
+        if shown != enough:
+            break
+    return [f"The best score was {shown}; {needed} {enough} is needed."]
 
 
-def kind_of_constraint(constraint: Constraint) -> ReasonKind:
-    """The kind of reason that a constraint makes."""
-    return "too_many_changes" if isinstance(constraint, MaxChanges) else "ruled_out"
+def pool_reasons(pool: Pool, person: IntArray) -> tuple[MeasuredRows, dict[int, Reason]]:
+    """The nearest misses in a pool of people without an answer, and why they have none."""
+    from .pool import DECIMALS, LIKELY, best_of_each
 
-
-def kind_of_filters(excluding: Collection[RowFilter]) -> ReasonKind:
-    """The kind of reason that several filters make; plausibility goes first."""
-    kinds = {kind_of_filter(one) for one in excluding}
-    return next(kind for kind in KINDS.values() if kind in kinds)
+    decision, checks = pool.task.decision, pool.rules.row_rules.checks
+    rows = np.flatnonzero(np.isin(pool.person, person) & (pool.sparsity > 0))
+    scored, left = rows[pool.scored[rows]], rows[~pool.scored[rows]]
+    shortfall = decision.shortfall(pool.score[scored]).round(DECIMALS)
+    misses = scored[best_of_each(pool.person[scored], shortfall, scored)]
+    best = dict(zip(pool.person[misses].tolist(), pool.score[misses].tolist(), strict=True))
+    likely = left[pool.chance(left) >= LIKELY]
+    likely = likely[~pool.may_return(likely)]
+    excluding: defaultdict[int, set[RowFilter]] = defaultdict(set)
+    for one, number in zip(pool.person[likely], pool.excluded_by[likely], strict=True):
+        excluding[int(one)].add(checks[number - 1])
+    n_rows, n_scored = (
+        np.bincount(pool.person[some], minlength=pool.positions.size).tolist()
+        for some in (rows, scored)
+    )
+    reasons = {
+        int(pool.positions[one]): reason_of(
+            decision,
+            n_rows=n_rows[one],
+            n_scored=n_scored[one],
+            best_score=best.get(one),
+            excluding=excluding[one],
+            may_go_on=may_go_on,
+        )
+        for one, may_go_on in zip(person.tolist(), pool.may_score(person).tolist(), strict=True)
+    }
+    return pool.measured(misses, np.zeros_like(misses)), reasons

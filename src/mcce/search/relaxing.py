@@ -1,74 +1,80 @@
 """What to relax so that people without an answer get one, found by searching without it.
 
-Beyond the paper. A bound, a constraint or the required plausibility is left out, one at a time, and
-the same search is run. ``MCCE.relax`` lists what helps whom; after ``explain``, a brief search
-adds to the reason of each person the first thing that does.
+Beyond the paper. A bound, a constraint or, with the training data to fit again, an immutable column
+is left out, one at a time, and the same search is run. ``MCCE.relax`` lists what helps whom; after
+``explain``, a brief search adds to the reason of each person the first thing that does.
 
 Always true: what helps a person depends on no other person.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from decimal import ROUND_DOWN, Context
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
+from sklearn.base import clone
 
 from ..candidates import MeasuredRows
+from ..constraints.collection import Constraints
 from ..counterfactuals.people import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import IntArray
-from ..tables.schema import EncodedRows
+from ..runtime.progress import ProgressBar
+from ..tables.frames import ArrayAdapter
+from ..tables.schema import OWN
+from .config import ExplainSettings
 from .plan import find_answers
-from .reasons import KINDS, kind_of_constraint
-from .stage import SearchOutcome, SearchRequest
+from .reasons import kind_of
+from .stage import Monitor, SearchOutcome, SearchRequest
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
 N_BRIEF_SAMPLES, MAX_LIFTED = 100, 8
-# Parameters of a search that exclude rows, and the value that lifts each.
-BOUNDS: dict[str, Any] = {
-    "min_plausibility": 0.0,
-    "max_sparsity": None,
-    "max_distance": None,
-    "margin": 0.0,
-    "copies": "allow",
+# Parameters of a search that exclude rows, the value that lifts each, and the kind of reason it is.
+# A smaller margin is enough for the predictor, so that it did not refuse everything.
+BOUNDS: dict[str, tuple[Any, ReasonKind]] = {
+    "min_plausibility": (0.0, "implausible"),
+    "max_sparsity": (None, "too_many_changes"),
+    "max_distance": (None, "too_far"),
+    "margin": (0.0, "unknown"),
+    "copies": ("allow", "ruled_out"),
 }
+ONE_DIGIT = Context(prec=1, rounding=ROUND_DOWN)
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """Something that may be in the way, and what people at some positions get without it."""
+    """Something that may be in the way, and the search for people at some positions without it."""
 
     kind: Literal["bound", "constraint", "immutable"]
     name: str
-    answers: Callable[[IntArray], SearchOutcome]
-    # How a reason names it, and the kind of the reason if lifting it gives an answer.
+    search: Callable[[IntArray], SearchOutcome]
+    # What a reason says if the search finds an answer.
     in_words: str = ""
     reason_kind: ReasonKind = "unknown"
 
 
 def relaxations(request: SearchRequest, max_constraints: int | None = None) -> Iterator[Relaxation]:
     """A search without each of its bounds and constraints that may be in the way."""
-    search, constraints = request.settings.search, request.constraints
-    for name, free in BOUNDS.items():
+    settings, constraints = request.settings, request.constraints
+    for name, (free, reason_kind) in BOUNDS.items():
+        value = getattr(settings.search, name, free)
         # Copies that come last exclude no answer.
-        if getattr(search, name, free) not in (free, "last"):
-            changes: dict[str, Any] = {name: free}
-            settings = replace(request.settings, search=replace(search, **changes))
-            answers = partial(find_answers, replace(request, settings=settings))
-            in_words = f"{name}={getattr(search, name)!r}"
-            # A smaller margin is enough for the predictor, so that it did not refuse everything.
-            yield Relaxation("bound", name, answers, in_words, KINDS.get(name, "unknown"))
-    for constraint in constraints.limiting[:max_constraints]:
-        lifted = replace(request, constraints=constraints.without(constraint))
-        answers = partial(find_answers, lifted)
-        in_words = f"the constraint {constraint.name!r}"
-        kind = kind_of_constraint(constraint)
-        yield Relaxation("constraint", constraint.name, answers, in_words, kind)
+        if value not in (free, "last"):
+            change: dict[str, Any] = {name: free}
+            lifted = replace(settings, search=replace(settings.search, **change))
+            search = partial(find_answers, replace(request, settings=lifted))
+            yield Relaxation("bound", name, search, f"{name}={value!r}", reason_kind)
+    for one in constraints.limiting[:max_constraints]:
+        lifted_request = replace(request, constraints=constraints.without(one))
+        search = partial(find_answers, lifted_request)
+        in_words = f"the constraint {one.name!r}"
+        yield Relaxation("constraint", one.name, search, in_words, kind_of(one))
 
 
 def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
@@ -88,40 +94,109 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
     reasons, misses = dict(outcome.reasons), outcome.misses
     positions = np.array(sorted(reasons), dtype=np.int64)
     for relaxation in relaxations(brief, MAX_LIFTED):
-        if not positions.size or time.monotonic() >= request.deadline:
+        is_over = request.monitor.stopped or time.monotonic() >= request.deadline
+        if is_over or not positions.size:
             break
-        lifted = relaxation.answers(positions)
-        found, remedies = lifted.answers, _remedies(request.fitted, relaxation, lifted.answers)
+        lifted = relaxation.search(positions)
+        found, kind = lifted.answers, relaxation.reason_kind
+        remedies = [f"Without {relaxation.in_words}"] * found.owner.size
+        if kind == "implausible":
+            remedies = _reached_plausibility(request.fitted, found)
+            others = misses.take(~np.isin(misses.owner, found.owner))
+            nearest = replace(found, rank=np.zeros_like(found.rank))
+            misses = MeasuredRows.concat(request.factuals, [others, nearest])
         for person, remedy in zip(found.owner.tolist(), remedies, strict=True):
             text = f"{reasons[person].text} {remedy} there would be an answer."
-            reasons[person] = Reason(relaxation.reason_kind, text)
-        if relaxation.reason_kind == "implausible":
-            misses = _nearest(request.factuals, misses, found)
+            reasons[person] = Reason(kind, text)
         positions = np.setdiff1d(positions, found.owner)
-        if monitor.stopped:
-            break
     explained = replace(outcome, reasons=reasons, misses=misses)
     return explained.with_seconds({"remedies": time.perf_counter() - started})
 
 
-def _remedies(fitted: Fitted, relaxation: Relaxation, found: MeasuredRows) -> list[str]:
-    """What led to each answer, in words."""
-    if relaxation.reason_kind != "implausible":
-        return [f"Without {relaxation.in_words}"] * found.owner.size
+def _reached_plausibility(fitted: Fitted, found: MeasuredRows) -> list[str]:
+    """The required plausibility with which each row would be an answer, rounded down."""
     assert fitted.plausibility is not None
     reached = fitted.plausibility.measures(found.rows)["plausibility"].tolist()
-    return [f"With min_plausibility={_rounded_down(value):g}" for value in reached]
+    rounded = [float(ONE_DIGIT.create_decimal(repr(value))) for value in reached]
+    return [f"With min_plausibility={value:g}" for value in rounded]
 
 
-def _rounded_down(value: float) -> float:
-    """A share to one digit, rounded down."""
-    if value <= 0:
-        return 0.0
-    unit = 10.0 ** math.floor(math.log10(value))
-    return float(f"{math.floor(value / unit * (1 + 1e-12)) * unit:.1g}")
+def relaxation_table(
+    explainer: Any,
+    fitted: Fitted,
+    settings: ExplainSettings,
+    X: Any,
+    constraints: Constraints,
+    training: Any,
+) -> Any:
+    """One row for each person without an answer and each thing that could be lifted."""
+    factuals = fitted.schema.encode(X)
+    scored = fitted.decision.score(factuals.frame)
+    declined = np.flatnonzero(~scored.valid)
+    # No time limit: a stopped search would blame things that are not in the way.
+    monitor = Monitor(declined.size, lambda progress: None)
+    request = SearchRequest(
+        fitted, settings, constraints, factuals, scored, monitor, effort="answers"
+    )
+    positions = np.array(sorted(find_answers(request, declined).reasons), dtype=np.int64)
+    tried = sorted(relaxations(request), key=lambda one: one.kind == "bound")
+    if training is not None:
+        tried += _without_immutable(explainer, request, X, training)
+    if not positions.size:
+        tried = []
+    sparsity, gower = np.full((2, len(tried), positions.size), np.nan)
+    bar = ProgressBar(len(tried), "relax", settings.verbose)
+    for at, one in enumerate(tried):
+        answers = one.search(positions).answers
+        best = answers.take(answers.rank == 1)
+        person = np.searchsorted(positions, best.owner)
+        sparsity[at, person], gower[at, person] = best.sparsity, best.gower
+        bar.show(at + 1)
+    bar.close()
+    position = np.tile(positions, len(tried))
+    table = pd.DataFrame(
+        {
+            "factual": factuals.labels.to_flat_index().take(position),
+            "lifted": pd.Series([one.name for one in tried for _ in positions], dtype=str),
+            "kind": pd.Series([one.kind for one in tried for _ in positions], dtype=str),
+            "answered": ~np.isnan(sparsity.ravel()),
+            "sparsity": pd.array(sparsity.ravel(), dtype="Int64"),
+            "gower": gower.ravel(),
+            "position": position,
+        }
+    )
+    # What helps most comes first.
+    order = ["position", "answered", "sparsity"]
+    table = table.sort_values(order, ascending=[True, False, True], ignore_index=True)
+    return factuals.adapter.table_to_native(table.drop(columns="position"))
 
 
-def _nearest(factuals: EncodedRows, misses: MeasuredRows, found: MeasuredRows) -> MeasuredRows:
-    """The nearest misses, preferring rows that fail on plausibility alone."""
-    others = misses.take(~np.isin(misses.owner, found.owner))
-    return MeasuredRows.concat(factuals, [others, replace(found, rank=np.zeros_like(found.rank))])
+def _without_immutable(
+    explainer: Any, request: SearchRequest, X: Any, training: Any
+) -> list[Relaxation]:
+    """A search with each immutable column mutable that the predictor knows."""
+    schema, known = request.fitted.schema, request.fitted.decision.names
+    immutable = schema.immutable.tolist()
+    named = isinstance(schema.adapter, ArrayAdapter) and schema.adapter.named
+    names = schema.names if named and isinstance(training, np.ndarray) else None
+
+    def search(column: int, positions: IntArray) -> SearchOutcome:
+        left = [schema.names[at] for at in immutable if at != column]
+        again = clone(explainer).set_params(
+            immutable=left, mutable=None, random_state=request.fitted.seed
+        )
+        fitted: Fitted = again.fit(training, feature_names=names).fitted_
+        bound = Constraints.bind(request.constraints.listed, fitted.schema)
+        factuals = fitted.schema.encode(X)
+        lifted = replace(request, fitted=fitted, constraints=bound, factuals=factuals)
+        outcome = find_answers(lifted, positions)
+        # An answer that changes the column shows that it was in the way.
+        place = int(np.searchsorted(fitted.schema.mutable, column))
+        changes_it = outcome.answers.rows.codes[place] != OWN
+        return replace(outcome, answers=outcome.answers.take(changes_it))
+
+    return [
+        Relaxation("immutable", str(schema.names[at]), partial(search, at))
+        for at in immutable
+        if known is None or schema.names[at] in known
+    ]

@@ -40,11 +40,16 @@ from ..protocols import Callback, Progress
 from ..runtime.threads import in_caller, is_caller
 from ..tables.schema import EncodedRows
 from .config import ExplainSettings
-from .reasons import STOPPED
 
 if TYPE_CHECKING:
     from .consequences import ComputedColumn, Consequences
 
+STOPPED = Reason("stopped", "The search was stopped before an answer was found.")
+UNSTABLE = Reason(
+    "unknown",
+    "The predictor is unstable: it accepted rows during the search, but refused each of them in "
+    "the final call.",
+)
 # Between two reports of blocks that run in other threads.
 SECONDS_BETWEEN = 0.1
 # With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
