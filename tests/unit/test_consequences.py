@@ -393,7 +393,8 @@ def test_a_dependency_that_some_rows_break_moves_nothing_nor_one_that_is_let_go_
 class FewPlans:
     """A generator that draws two codes and one name."""
 
-    capabilities = Capabilities()
+    capabilities = Capabilities(own_values=True)
+    tables_ = (pd.Series(["L1", "S2"]), pd.Series(["small"]), pd.Series([3, 17]))
 
     def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
         return self
@@ -401,7 +402,7 @@ class FewPlans:
     def sample(self, request):
         codes = np.zeros((3, request.keys.size, request.draws.size), dtype=np.int32)
         codes[0], codes[2] = request.draws % 3 == 0, request.draws % 2
-        return Draws(codes, [pd.Series(["L1", "S2"]), pd.Series(["small"]), pd.Series([3, 17])])
+        return Draws(codes, self.tables_)
 
 
 def test_what_follows_need_not_be_among_the_values_of_a_generator():
@@ -412,6 +413,14 @@ def test_what_follows_need_not_be_among_the_values_of_a_generator():
     followed = result.frame[moved(result, "name")]
     assert set(followed["name"]) == {"large"}
     assert set(followed["code"]) == {"L1"}
+
+
+def test_values_of_a_generator_that_does_not_declare_them_are_for_the_papers_search():
+    class Undeclared(FewPlans):
+        capabilities = Capabilities()
+
+    with pytest.raises(ParameterError, match="must say own_values, with all values in tables_"):
+        explain(fit_plans("balanced", generator=Undeclared()), plans(15, seed=1))
 
 
 FOLLOWING = {

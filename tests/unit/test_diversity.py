@@ -112,15 +112,15 @@ def test_answers_that_fail_when_scored_again_are_replaced():
 class Lattice:
     """A generator that invents numbers half-way between those of training."""
 
-    capabilities = Capabilities()
+    capabilities = Capabilities(own_values=True)
+    tables_ = (pd.Series(np.arange(60, 80, 0.5)), pd.Series(np.arange(0, 20, 0.5)))
 
     def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
-        self.tables = [pd.Series(np.arange(60, 80, 0.5)), pd.Series(np.arange(0, 20, 0.5))]
         return self
 
     def sample(self, request):
         codes = np.tile(request.draws % 40, (2, request.keys.size, 1)).astype(np.int32)
-        return Draws(codes, self.tables)
+        return Draws(codes, self.tables_)
 
 
 def test_invented_values_differ_by_what_they_are():

@@ -52,9 +52,12 @@ def fitted(predictor, search="balanced", desired=("yes",), train=None):
     return explainer
 
 
-@pytest.mark.parametrize("name", ["paper", "sparse", "balanced", "near"])
-def test_labels_are_asked_for_people_and_answers_and_hardly_in_between(name):
-    predictor, people = Counted(), bank(40, seed=2)
+# Answers of "near" lie where the labels change, so that more scores leave them open.
+@pytest.mark.parametrize(
+    ("name", "most"), [("paper", 0.1), ("sparse", 0.1), ("balanced", 0.1), ("near", 0.3)]
+)
+def test_labels_are_asked_for_people_and_answers_and_hardly_in_between(name, most):
+    predictor, people = Counted(), bank(200, seed=2)
 
     result = explain(fitted(predictor, name), people)
 
@@ -62,7 +65,7 @@ def test_labels_are_asked_for_people_and_answers_and_hardly_in_between(name):
     assert predictor.accepts(result.frame).all()
     assert result.n_unstable == 0
     in_between = predictor.n_rows["predict"] - len(people) - len(result.frame)
-    assert 0 <= in_between <= 0.1 * result.n_evaluated
+    assert 0 <= in_between <= most * result.n_evaluated
     assert predictor.n_rows["predict_proba"] == len(people) + result.n_evaluated
 
 

@@ -84,12 +84,13 @@ class Surrogate:
 
         effects = fit_effects(rows, response, others)
         left_over = _spread(known - add_effects(effects, table.codes[:, held_out]))
-        if left_over > NEARLY_NOTHING * _spread(known):
+        if not effects or left_over > NEARLY_NOTHING * _spread(known):
             predicted = predict(())
             if left_over >= _spread(known - predicted):
                 effects = ()
         if effects:
-            predicted, effects = predict(effects), fit_effects(rows, response, chosen)
+            # With more rows there may be too many terms.
+            predicted, effects = predict(effects), fit_effects(rows, response, chosen) or effects
         trees = _boost(table, response - add_effects(effects, table.codes), inputs, chosen)
         quality = _quality(predicted, known)
         return cls(trees, effects, link, threshold, *quality, chosen.size, held_out.size)
@@ -108,17 +109,17 @@ class Surrogate:
     def inputs(self, most: int, among: IntArray) -> IntArray:
         """Positions of those of some features that matter most, at most ``most``.
 
-        That is those with the largest effects, or that the trees split most often.
+        That is those with the largest effects, and that the trees split most often.
         """
+        weight = np.zeros(int(among.max(initial=-1)) + 1)
+        for trees in self.trees:
+            feature = trees.ensemble_.nodes.feature
+            used = trees.ensemble_.inputs[feature[feature >= 0]]
+            weight += np.bincount(used, minlength=weight.size)[: weight.size]
+        weight /= weight.max(initial=0.0) or 1.0
         if self.effects:
-            weight = np.array([np.ptp(effect) for effect in self.effects])
-        else:
-            weight = np.zeros(int(among.max(initial=-1)) + 1)
-            for trees in self.trees:
-                feature = trees.ensemble_.nodes.feature
-                used = trees.ensemble_.inputs[feature[feature >= 0]]
-                n_splits = np.bincount(used, minlength=weight.size)
-                weight += n_splits[: weight.size]
+            sizes = np.array([np.ptp(effect) for effect in self.effects])[: weight.size]
+            weight += sizes / (sizes.max(initial=0.0) or 1.0)
         order = among[np.argsort(-weight[among], kind="stable")]
         return order[weight[order] > 0][:most]
 

@@ -67,7 +67,7 @@ UNMEASURED = 0.25
 # surrogate whose predictions agree in rank with the scores at least so much.
 IMPOSSIBLE, TRUSTED = 2e-3, 0.5
 # How often the search restarts with what the scores have shown.
-MAX_RESTARTS = 3
+MAX_RESTARTS = 2
 # Penalties: per change above the limit, for a copy, and for a copy where there is no answer yet.
 PER_EXCESS, COPY, COPY_UNANSWERED = 100.0, 1e6, 10.0
 # For each further answer: rows scored at most, and rows it is chosen from, of which this many that
@@ -185,14 +185,15 @@ class Loop:
             several = np.setdiff1d(everybody, single)
         self.add_several(several)
         self._score(self.pool.remembered())
+        self._settle()
         for _ in range(MAX_RESTARTS):
-            self._settle()
             # What was only predicted does not count any more.
             self.fewest, before = self.fewest_known(), self.best.copy()
             self._update(np.flatnonzero(before >= 0))
             self._done = self.best == before
             if self._done.all() or self.stopped():
                 break
+            self._settle()
 
     def _settle(self) -> None:
         """Score rows until nothing is worth it for anybody."""

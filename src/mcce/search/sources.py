@@ -21,6 +21,7 @@ import numpy as np
 from ..candidates import Candidates
 from ..constraints.kinds import Together
 from ..constraints.limits import are_allowed, evenly_spaced, is_limited
+from ..errors import ParameterError
 from ..generate import FactualBlock, blocks, generate, tables_of
 from ..kernels import (
     BoolArray,
@@ -206,14 +207,20 @@ class Sources:
         """
         pool, task, draws = self.pool, self.task, np.arange(start, end, dtype=np.int64)
         fitted, limits = task.request.fitted, task.factual_limits
+        generator = fitted.generator
         if not draws.size:
             return
         for block in blocks(limits, pool.positions[people], draws.size, task.settings.memory):
             at = np.searchsorted(pool.positions, block.positions, sorter=self._by_position)
             theirs = self._by_position[at]
-            candidates = generate(
-                fitted.generator, limits, block, draws, fitted.seed, self._n_first
-            )
+            candidates = generate(generator, limits, block, draws, fitted.seed, self._n_first)
+            has_own = candidates.tables is not task.factuals.tables
+            if has_own and not generator.capabilities.own_values:
+                raise ParameterError(
+                    f"The generator {type(generator).__name__} draws values of its own, which only "
+                    "the paper's search takes as they come. For other searches its capabilities "
+                    "must say own_values, with all values in tables_."
+                )
             who, draw = np.nonzero(candidates.distinct[candidates.group])
             inside = self._predict_draws(candidates, theirs)[candidates.group[who], draw]
             codes = self._actions_of(candidates.select(who, draw).codes)
