@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import lil_array
+from scipy.optimize import Bounds, LinearConstraint, milp  # type: ignore[import-untyped]
+from scipy.sparse import lil_array  # type: ignore[import-untyped]
 from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -84,7 +84,7 @@ class Forest:
     def optimum(self, person: pd.DataFrame, mutable: Sequence[str]) -> float:
         """The smallest distance of a row that the forest accepts; infinite if there is none."""
         costs, passes = self._choices(person, mutable)
-        offsets = {name: 0 for name in costs}
+        offsets = dict.fromkeys(costs, 0)
         total = 0
         for name, cost in costs.items():
             offsets[name], total = total, total + cost.size
@@ -227,7 +227,7 @@ def measure(name: str, n_people: int) -> tuple[Floats, float, int]:
     for at in l1.index:
         best = forest.optimum(people.iloc[[at]], trial.case.mutable)
         ratios.append(l1[at] / best)
-        log(f"{name}: {at} {l1[at]:.4f} {best:.4f}")
+        log(f"{name}: {at} {l1[at]:.4f}, at best {best:.4f}")
     known = np.array([ratio for ratio in ratios if np.isfinite(ratio)])
     return known, result.n_evaluated / len(people), len(people) - len(l1)
 

@@ -40,6 +40,8 @@ class Cost:
     uses_knn: bool = True
     # Whether fewer changes always cost less.
     fewest_first: bool = False
+    # Whether nothing but the distance counts.
+    by_distance: bool = False
 
 
 def sparse(rows: RowMeasures) -> FloatArray:
@@ -75,7 +77,7 @@ def plausible(rows: RowMeasures) -> FloatArray:
 COSTS: Mapping[str, Cost] = {
     "sparse": Cost(sparse, lambda median_knn: 0.02, fewest_first=True),
     "near": Cost(near, lambda median_knn: 0.01, uses_knn=False, fewest_first=True),
-    "nearest": Cost(nearest, lambda median_knn: 0.002, uses_knn=False),
+    "nearest": Cost(nearest, lambda median_knn: 0.02, uses_knn=False, by_distance=True),
     "balanced": Cost(balanced, lambda median_knn: 0.02 * _per_change(median_knn)),
     "plausible": Cost(plausible, lambda median_knn: 0.02 * _per_change(median_knn)),
 }

@@ -45,9 +45,11 @@ from .reasons import pool_reasons
 from .sources import Sources
 from .stage import SearchOutcome, SearchTask, blocks_of, run_blocks
 
-# Memory per person, in draws. Further threads would only wait for Python's lock.
-ROWS_PER_PERSON, MAX_THREADS = 1_000, 4
-# Blocks for each thread, but of no fewer draws than these.
+# Memory per person, in draws.
+ROWS_PER_PERSON = 1_000
+# More threads would only wait for Python's lock.
+MAX_THREADS = 4
+# Blocks for each thread, but of no fewer draws than the latter.
 BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
 # Rows of a person that are checked first; then each time twice as many.
 N_CHECKED = 8
@@ -55,24 +57,31 @@ N_CHECKED = 8
 MIN_CHANCE = 1e-9
 # Rows scored for a person who has an answer already, at most.
 MAX_BETTER = 16
-# Rows scored for a person without an answer: with single changes, then with several, of ten times
-# the draws, and of all that there may be; rows with a smaller chance than this only if few were.
-MAX_TRIES, MIN_TRIES, HOPELESS = (4, 12, 36, 150), 12, 1e-3
+# How wide the search for a person without an answer is: single changes; several; ten times the
+# draws; all draws that there may be.
+SINGLE, SEVERAL, MORE_DRAWS, ALL_DRAWS = range(4)
+# Rows scored at most at each width.
+MAX_TRIES = (4, 12, 36, 150)
+# After so many rows, those less likely to be valid than the latter are not scored.
+MIN_TRIES, HOPELESS = 12, 1e-3
 # By how much each refused row of a person raises the price of the next.
 WARY = 0.5
+# Where only the distance counts, how often detours from the best answer are looked for.
+MAX_DETOURS = 10
 # Unmeasured knn distances count as this share of the median, or more if the person's own row is far
 # away.
 UNMEASURED = 0.25
-# An answer with changes undone is not scored if it is less likely to be valid than this, by a
-# surrogate whose predictions agree in rank with the scores at least so much.
+# An answer with changes undone is not scored if it is less likely to be valid than this, and the
+# rank agreement of the surrogate is at least the latter.
 IMPOSSIBLE, TRUSTED = 2e-3, 0.5
 # How often the search restarts with what the scores have shown.
 MAX_RESTARTS = 2
 # Penalties: per change above the limit, for a copy, and for a copy where there is no answer yet.
 PER_EXCESS, COPY, COPY_UNANSWERED = 100.0, 1e6, 10.0
-# For each further answer: rows scored at most, and rows it is chosen from, of which this many that
-# change the same features come first.
-TRIES_PER_ANSWER, CHOICE_PER_ANSWER, MAX_ALIKE = 12, 10, 3
+# For each further answer: rows scored at most, and rows it is chosen from.
+TRIES_PER_ANSWER, CHOICE_PER_ANSWER = 12, 10
+# Of the latter, this many that change the same features come first.
+MAX_ALIKE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,12 +158,13 @@ class Loop:
             block,
             (stage.n_samples, stage.max_samples),
             stage.accepted,
+            one_by_one=stage.cost.by_distance,
         )
         self.pool: Pool = self.sources.pool
         n_people = block.positions.size
         model = stage.rules.knn_distance
-        self._typical = 0.0 if model is None else model.median
-        self._price = stage.cost.price(self._typical)
+        self._median_knn = 0.0 if model is None else model.median
+        self._price = stage.cost.price(self._median_knn)
         features = len(stage.task.factuals.schema.features)
         self._scale = features if is_mean(stage.rules.row_rules.distance) else 1
         # The best answer so far of each person, -1 for none, and its cost.
@@ -162,8 +172,8 @@ class Loop:
         self._best_cost: FloatArray = np.full(n_people, np.inf)
         # The fewest changes that do for a person, as far as is known or predicted.
         self.fewest: IntArray = np.full(n_people, self.pool.n_mutable)
-        self.n_tried, self.n_refused, self._n_better, self._n_sources = np.zeros(
-            (4, n_people), dtype=np.int64
+        self.n_tried, self.n_refused, self._n_better, self._n_detours, self._width = np.zeros(
+            (5, n_people), dtype=np.int64
         )
         self._done: BoolArray = np.zeros(n_people, dtype=bool)
         # The knn distance of people's own rows: no other row is closer by more than its distance.
@@ -213,9 +223,9 @@ class Loop:
         pool, person = self.pool, self.pool.person[row_ids]
         knn_distance, n_changes = pool.knn_distance[row_ids], pool.n_changes[row_ids]
         distance = pool.distance[row_ids] * self._scale
-        at_least = np.maximum(self._own_knn[person] - distance, UNMEASURED * self._typical)
+        at_least = np.maximum(self._own_knn[person] - distance, UNMEASURED * self._median_knn)
         knn_distance = np.where(np.isnan(knn_distance), at_least, knn_distance)
-        measures = RowMeasures(n_changes, distance, knn_distance, self._typical)
+        measures = RowMeasures(n_changes, distance, knn_distance, self._median_knn)
         excess = np.maximum(n_changes - self.fewest[person] - self.stage.extra_changes, 0)
         cost = self.stage.cost.of_rows(measures) + PER_EXCESS * excess
         return cost + COPY * pool.copy[row_ids]
@@ -258,7 +268,7 @@ class Loop:
 
     def _may_go_on(self, people: IntArray) -> BoolArray:
         """Whether people may have another row scored."""
-        most = np.array(MAX_TRIES)[self._n_sources[people]]
+        most = np.array(MAX_TRIES)[self._width[people]]
         few = np.where(
             self.best[people] >= 0, self._n_better[people] < MAX_BETTER, self.n_tried[people] < most
         )
@@ -374,30 +384,46 @@ class Loop:
         answered = people[self.best[people] >= 0]
         may = answered[pool.may_score(answered)]
         child = self.keep_unrefused(self.sources.add_undone(self.best[may])[1])
+        if self.stage.cost.by_distance:
+            closer = self.keep_unrefused(self.sources.add_closer(self.best[may]))
+            child = np.union1d(child, closer)
         self._score(child)
         done = np.setdiff1d(answered, pool.person[child])
+        if self.stage.cost.by_distance:
+            done = np.setdiff1d(done, self._take_detours(done))
         # A copy, or several changes, where only single changes were looked at.
         better = pool.copy[self.best[done]] | (pool.n_changes[self.best[done]] > 1)
-        wider = better & (self._n_sources[done] == 0) & pool.may_score(done)
+        wider = better & (self._width[done] == SINGLE) & pool.may_score(done)
         self._done[done[~wider]] = True
         left = np.setdiff1d(people, answered)
-        n_sources, brief = self._n_sources[left], self.stage.task.request.effort == "brief"
-        over = (n_sources + 1 == len(MAX_TRIES)) | (brief & (n_sources > 0))
+        width, brief = self._width[left], self.stage.task.request.effort == "brief"
+        over = (width == ALL_DRAWS) | (brief & (width > SINGLE))
         over |= pool.complete[left] | ~pool.may_score(left)
         self._done[left[over]] = True
         self.add_several(np.union1d(done[wider], left[~over]))
-        for n_widened in (1, 2):
-            theirs = left[~over & (n_sources == n_widened)]
-            self.sources.widen(theirs, n_widened - 1)
-            self._n_sources[theirs] += 1
+        for next_width in (MORE_DRAWS, ALL_DRAWS):
+            theirs = left[~over & (width == next_width - 1)]
+            self.sources.widen(theirs, to_most=next_width == ALL_DRAWS)
+            self._width[theirs] = next_width
             self.sources.add_combinations(theirs)
+
+    def _take_detours(self, people: IntArray) -> IntArray:
+        """Score nearer rows that replace changes of people's answers; returns whose there are."""
+        people = people[self._n_detours[people] < MAX_DETOURS]
+        people = people[self.pool.may_score(people)]
+        self._n_detours[people] += 1
+        row_ids = self.keep_unrefused(self.sources.add_detours(self.best[people]))
+        self._score(row_ids)
+        return np.unique(self.pool.person[row_ids])
 
     def add_several(self, people: IntArray) -> None:
         """Add rows with several changes: draws, and combinations where no single change may do."""
-        people = people[self._n_sources[people] == 0]
-        self._n_sources[people] = 1
+        people = people[self._width[people] == SINGLE]
+        self._width[people] = SEVERAL
         people = people[~self.pool.complete[people]]
         self.sources.add_draws(people, plausible=self.stage.extra_changes > 0)
+        if self.stage.cost.by_distance:
+            self.sources.add_paths(people)
         left = np.setdiff1d(people, self._with_likely_single(people))
         self.sources.add_singles(left, thorough=True)
         self.sources.add_combinations(left)

@@ -110,7 +110,6 @@ class Pool:
         self.excluded_by[row_ids] = MAY_RETURN
         refused = np.zeros(person.size, dtype=bool)
         self._learn(row_ids, ScoredRows(own.score[self.positions], refused))
-        self.scored[row_ids] = True
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -151,8 +150,10 @@ class Pool:
             self._completed = _append_with_room(self._completed, self._number(cells[new]))
         return self._completed[actions]
 
-    def errors_inside(self, person: IntArray, codes: Codes, *, own: bool = True) -> FloatArray:
-        """By how many typical errors rows are predicted to be valid; nothing is added.
+    def standardized_margin(
+        self, person: IntArray, codes: Codes, *, own: bool = True
+    ) -> FloatArray:
+        """The predicted margin of rows in typical errors of the surrogate; nothing is added.
 
         What follows from changes is left out, and so are corrections by other rows than the
         person's own; without ``own``, all of them.
@@ -162,6 +163,11 @@ class Pool:
         if own:
             response = response + self._own_error(person)
         return self._margin(response) / self.error
+
+    def distances(self, person: IntArray, codes: Codes) -> FloatArray:
+        """How far rows are from people's own, without what follows; nothing is added."""
+        rows = CandidateRows(self.factuals, self.positions[person], codes, self.values.tables)
+        return measure_rows(self.rules.row_rules.distance, rows)
 
     def _own_error(self, person: IntArray) -> FloatArray:
         """The surrogate's error at people's own rows, as far as it corrects other rows."""

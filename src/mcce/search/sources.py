@@ -35,43 +35,56 @@ from ..tables.schema import OWN
 from .pool import Pool, PoolRules, best_of_each
 from .stage import SearchTask
 
-# Draws of a person of which parts are tried; of them, plausible ones that are reduced as long as
-# they stay plausible; and the least of both, for tables of many features. For people for whom a
-# single change is likely to do, few draws are.
-N_IN_PARTS, N_PLAUSIBLE = 12, 6
-MIN_IN_PARTS, MIN_PLAUSIBLE, FEW_IN_PARTS = 3, 2, 2
+# Draws of a person of which parts are tried, fewer for tables of many features, and for people for
+# whom one change will probably do.
+N_IN_PARTS, MIN_IN_PARTS, FEW_IN_PARTS = 12, 3, 2
+# Of these, plausible draws that are reduced as long as they stay plausible.
+N_PLAUSIBLE, MIN_PLAUSIBLE = 6, 2
 # Draws of a person without an answer that are checked.
 N_LOOKED_AT = 1000
-# Predictions may fall short of the desired set by this many typical errors, and those of rows with
-# a change left out by this many.
-SHORT, SHORT_OF_LESS = -2.0, -1.0
-# Predictions so many typical errors inside the desired set are likely enough.
-ENOUGH = 1.0
-# Prefixes of a draw's list of changes: all up to this length and one in so many of the longer.
-# Those predicted valid or nearly so are tried up to so many changes beyond the shortest valid one.
-ALL_PREFIXES, ONE_IN, BEYOND_SHORTEST = 12, 4, 2
-# With more mutable features, only those that the surrogate splits on most often change alone.
-MAX_FEATURES = 32
-# Values of a feature that are tried: of one with few values all, of numbers this many quantiles,
-# and the most levels; for people for whom these are not enough, so many evenly spaced numbers.
-ALL_VALUES, N_QUANTILES, MAX_LEVELS, N_SPACED = 32, 15, 64, 60
-# Single changes kept for a person, also of more values, those that are combined, and combinations
-# predicted, kept and refined.
-N_SINGLES, N_MORE_SINGLES, N_COMBINED, PER_FEATURE, N_PAIRS, N_REFINED = 40, 200, 24, 3, 40, 12
-PAIRS_PREDICTED = 120
-# Changes that are left out of a draw, one by one, at most; of more changes than the latter, all but
-# such shares are tried first.
-MAX_LEFT_OUT, MANY = 40, 32
-SHARES = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75])
-# Values tried between the own one and one that is predicted valid.
-N_BETWEEN = 6
-# All rows that the values of a person can make are tried if there are no more than these.
-MAX_COMPLETE = 300
-# Any subset of up to 5 changes may be undone; of more changes, at most two at once, and of
-# many single ones.
-ALL_SUBSETS_OF, MAX_UNDONE, PAIRS_OF = 5, 2, 30
 # Without an answer, first so many times the draws, then as many as there may be.
 MORE_DRAWS = 10
+# Standardized margins: the least of rows that are tried, and of those with a change left out.
+SHORT, SHORT_OF_LESS = -2.0, -1.0
+# The standardized margin at which a row is likely enough.
+ENOUGH = 1.0
+# Of a draw's changes by what they bring: all prefixes up to this length, then one in so many.
+ALL_PREFIXES, ONE_IN = 12, 4
+# Prefixes that are tried are at most this much longer than the shortest one predicted valid.
+BEYOND_SHORTEST = 2
+# Changes that are left out of a draw, one by one, at most.
+MAX_LEFT_OUT = 40
+# Of more changes than this, only such shares are tried at first.
+MANY, SHARES = 32, np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75])
+# With more mutable features, only those that matter most to the surrogate change alone.
+MAX_FEATURES = 32
+# Features with at most this many values have all of them tried.
+ALL_VALUES = 32
+# Of other numbers this many quantiles are tried; where these do not do, evenly spaced values.
+N_QUANTILES, N_SPACED = 15, 60
+# Of other levels, the most frequent.
+MAX_LEVELS = 64
+# Single changes kept for a person, and where these do not do.
+N_SINGLES, N_MORE_SINGLES = 40, 200
+# Single changes that are combined, and of each feature.
+N_COMBINED, PER_FEATURE = 24, 3
+# Combinations of a person that are predicted, that are kept, and of which nearer values are tried.
+PAIRS_PREDICTED, N_PAIRS, N_REFINED = 120, 40, 12
+# Values tried between the own one and one that is predicted valid.
+BETWEEN = np.arange(1, 7) / 7
+# All rows that the values of a person can make are tried if there are no more than these.
+MAX_COMPLETE = 300
+# Any subset of up to five changes may be undone; of up to 30 changes at most two at once, and of
+# more, or where only the distance counts, one.
+ALL_SUBSETS_OF, PAIRS_OF = 5, 30
+# Steps of a path at most, and the standardized margin where it ends.
+MAX_STEPS, PATH_END = 40, 12.0
+# Rows predicted valid that are kept of each step; values of each feature tried after the first.
+PER_STEP, STEPS_PER_FEATURE = 3, 10
+# Where only the distance counts: the ways back to the own value of a number, until one does; and
+# detours around each change of an answer, of which this many are kept.
+CLOSER = np.array([0.5, 0.75, 0.875, 0.95])
+N_DETOURS = 6
 
 
 class Sources:
@@ -84,8 +97,9 @@ class Sources:
         block: FactualBlock,
         n_draws: tuple[int, int],
         accepted: Sequence[IntArray | Codes],
+        one_by_one: bool,
     ) -> None:
-        self.task = task
+        self.task, self._one_by_one = task, one_by_one
         self._n_first, self._n_most = n_draws
         rows, schema = task.factuals, task.factuals.schema
         tables = tables_of(task.request.fitted.generator, rows)
@@ -110,19 +124,19 @@ class Sources:
     def add_draws(self, people: IntArray, *, few: bool = False, plausible: bool = False) -> None:
         """Add promising draws and parts of their changes, and if asked plausible ones, reduced."""
         n = FEW_IN_PARTS if few else self._n_in_parts
-        for person, codes, inside, draw in self._drawn(people, 0, self._n_first):
+        for person, codes, margin, draw in self._drawn(people, 0, self._n_first):
             n_changes = (codes != OWN).sum(axis=0)
-            chosen = best_of_each(person, -inside, n_changes, draw, n=n)
+            chosen = best_of_each(person, -margin, n_changes, draw, n=n)
             if plausible:
                 self._add_plausible(person[chosen], codes[:, chosen])
             self._add_parts(person[chosen], codes[:, chosen])
 
-    def widen(self, people: IntArray, n_widened: int) -> None:
+    def widen(self, people: IntArray, *, to_most: bool) -> None:
         """Add plausible ones among more draws, for people without an answer."""
         most = min(MORE_DRAWS * self._n_first, self._n_most)
-        start, end = (0, most) if n_widened == 0 else (most, self._n_most)
-        for person, codes, inside, draw in self._drawn(people, start, end):
-            chosen = best_of_each(person, -inside, draw, n=N_LOOKED_AT)
+        start, end = (most, self._n_most) if to_most else (0, most)
+        for person, codes, margin, draw in self._drawn(people, start, end):
+            chosen = best_of_each(person, -margin, draw, n=N_LOOKED_AT)
             found = self._add_plausible(person[chosen], codes[:, chosen])
             chosen = chosen[~np.isin(person[chosen], found)]
             chosen = chosen[times_seen_before(person[chosen]) < self._n_in_parts]
@@ -132,7 +146,7 @@ class Sources:
         """Pairs of rows and their versions with some changes undone, which are added if new.
 
         Of up to five changes every proper part is undone, of up to 30 one or two at a time, and of
-        more one.
+        more, or with ``one_by_one``, one.
         """
         pool = self.pool
         actions = pool.actions(row_ids)
@@ -141,7 +155,8 @@ class Sources:
         rows, undone = [row_ids[:0]], [np.empty((0, self._sets.n), dtype=bool)]
         for n in np.unique(n_changed[n_changed > 1]).tolist():
             here = np.flatnonzero(n_changed == n)
-            taken = _subsets(n)
+            most = n - 1 if n <= ALL_SUBSETS_OF else 2 if n <= PAIRS_OF else 1
+            taken = _subsets(n, 1 if self._one_by_one else most)
             found = np.zeros((here.size, len(taken), self._sets.n), dtype=bool)
             which, feature_set = np.nonzero(changed[here])
             found[which, :, feature_set] = np.tile(taken.T, (here.size, 1))
@@ -192,8 +207,8 @@ class Sources:
         person = pool.person[bases[left[apart]]]
         # As if the changes added up; the most promising of them are predicted.
         gain = (pool.margin[single] - pool.margin[pool.person[single]]) / pool.error
-        inside = pool.margin[bases[left[apart]]] / pool.error + gain[right[apart]]
-        some = self._promising(person, inside, PAIRS_PREDICTED)
+        margin = pool.margin[bases[left[apart]]] / pool.error + gain[right[apart]]
+        some = self._promising(person, margin, PAIRS_PREDICTED)
         chosen = apart[some]
         codes = np.where(first[:, chosen] == OWN, second[:, chosen], first[:, chosen])
         return self._add_promising(person[some], codes, N_PAIRS)
@@ -222,10 +237,10 @@ class Sources:
                     "must say own_values, with all values in tables_."
                 )
             who, draw = np.nonzero(candidates.distinct[candidates.group])
-            inside = self._predict_draws(candidates, theirs)[candidates.group[who], draw]
+            margin = self._predict_draws(candidates, theirs)[candidates.group[who], draw]
             codes = self._actions_of(candidates.select(who, draw).codes)
             some = np.flatnonzero((codes != OWN).any(axis=0))
-            yield theirs[who[some]], codes[:, some], np.minimum(inside[some], 0.0), draw[some]
+            yield theirs[who[some]], codes[:, some], np.minimum(margin[some], 0.0), draw[some]
 
     def _add_plausible(self, person: IntArray, codes: Codes) -> IntArray:
         """Add draws, and the first that nothing excludes also reduced; returns whose these are."""
@@ -239,9 +254,9 @@ class Sources:
         _, first = np.unique(candidates.group, return_index=True)
         at, draw = np.nonzero(candidates.distinct)
         codes = self._actions_of(candidates.comparison.codes[:, at, draw])
-        inside = np.full(candidates.distinct.shape, -np.inf)
-        inside[at, draw] = self.pool.errors_inside(people[first[at]], codes, own=False)
-        return inside
+        margin = np.full(candidates.distinct.shape, -np.inf)
+        margin[at, draw] = self.pool.standardized_margin(people[first[at]], codes, own=False)
+        return margin
 
     def _actions_of(self, codes: Codes) -> Codes:
         """Codes of new rows without what follows from other changes."""
@@ -272,7 +287,7 @@ class Sources:
         row, which = np.nonzero(changed)
         alone = np.zeros((row.size, sets.n), dtype=bool)
         alone[np.arange(row.size), which] = True
-        gain = pool.errors_inside(person[row], self._some(codes, row, alone))
+        gain = pool.standardized_margin(person[row], self._some(codes, row, alone))
         order = np.lexsort((which, -gain, row))
         row, which = row[order], which[order]
         place = times_seen_before(row)
@@ -282,11 +297,11 @@ class Sources:
         kept = (place < ALL_PREFIXES) | (place % ONE_IN == 0)
         row, length = row[kept], place[kept]
         masks = rank[row] <= length[:, None]
-        inside = pool.errors_inside(person[row], self._some(codes, row, masks))
-        likely = inside >= 0
+        margin = pool.standardized_margin(person[row], self._some(codes, row, masks))
+        likely = margin >= 0
         shortest = np.full(person.size, changed.shape[1])
         np.minimum.at(shortest, row[likely], length[likely])
-        near = (inside >= SHORT) & (length <= shortest[row] + BEYOND_SHORTEST)
+        near = (margin >= SHORT) & (length <= shortest[row] + BEYOND_SHORTEST)
         pool.add(person[row[near]], self._some(codes, row[near], masks[near]))
         ends = likely & (length == shortest[row])
         self._leave_out(person, codes, row[ends], masks[ends])
@@ -297,12 +312,12 @@ class Sources:
             if not row.size:
                 return
             check_cancellation()
-            at, which, fewer, inside = self._with_one_less(person, codes, row, masks)
-            near = np.flatnonzero(inside >= SHORT_OF_LESS)
+            at, which, fewer, margin = self._with_one_less(person, codes, row, masks)
+            near = np.flatnonzero(margin >= SHORT_OF_LESS)
             part = self._some(codes, row[at[near]], fewer[near])
             self.pool.add(person[row[at[near]]], part)
-            likely = near[inside[near] >= 0]
-            best = likely[best_of_each(at[likely], -inside[likely], which[likely])]
+            likely = near[margin[near] >= 0]
+            best = likely[best_of_each(at[likely], -margin[likely], which[likely])]
             row, masks = row[at[best]], fewer[best]
 
     def _reduce(self, row_ids: IntArray) -> None:
@@ -316,12 +331,12 @@ class Sources:
             if not row.size:
                 return
             check_cancellation()
-            at, which, fewer, inside = self._with_one_less(person, codes, row, masks)
-            likely = np.flatnonzero(inside >= 0)
-            likely = likely[best_of_each(at[likely], -inside[likely], which[likely], n=2)]
+            at, which, fewer, margin = self._with_one_less(person, codes, row, masks)
+            likely = np.flatnonzero(margin >= 0)
+            likely = likely[best_of_each(at[likely], -margin[likely], which[likely], n=2)]
             part = self._some(codes, row[at[likely]], fewer[likely])
             fits = likely[pool.may_return(pool.add(person[row[at[likely]]], part))]
-            best = fits[best_of_each(at[fits], -inside[fits], which[fits])]
+            best = fits[best_of_each(at[fits], -margin[fits], which[fits])]
             row, masks = row[at[best]], fewer[best]
 
     def _keep_shares(self, person: IntArray, codes: Codes, masks: BoolArray) -> BoolArray:
@@ -330,15 +345,15 @@ class Sources:
         row = np.flatnonzero(n_changes > MANY)
         if not row.size:
             return masks
-        at, which, _, inside = self._with_one_less(person, codes, row, masks[row])
+        at, which, _, margin = self._with_one_less(person, codes, row, masks[row])
         # The most needed change of each row first.
-        order = np.lexsort((which, inside, at))
+        order = np.lexsort((which, margin, at))
         rank = np.full(masks.shape, masks.shape[1])
         rank[row[at[order]], which[order]] = times_seen_before(at[order])
         many, share = np.repeat(row, SHARES.size), np.tile(SHARES, row.size)
         fewer = rank[many] < np.ceil(share * n_changes[many])[:, None]
         part = self._some(codes, many, fewer)
-        likely = np.flatnonzero(pool.errors_inside(person[many], part) >= 0)
+        likely = np.flatnonzero(pool.standardized_margin(person[many], part) >= 0)
         fits = likely[pool.may_return(pool.add(person[many[likely]], part[:, likely]))]
         fits = fits[best_of_each(many[fits], share[fits])]
         kept = masks.copy()
@@ -353,27 +368,78 @@ class Sources:
         fewer = masks[at]
         fewer[np.arange(at.size), which] = False
         part = self._some(codes, row[at], fewer)
-        return at, which, fewer, self.pool.errors_inside(person[row[at]], part)
+        return at, which, fewer, self.pool.standardized_margin(person[row[at]], part)
 
     def add_singles(self, people: IntArray, *, thorough: bool = False) -> None:
         """Add promising rows with one change; ``thorough``, to more values and more of them."""
         values = self._values(people, thorough=thorough)
         if not thorough:
             self._add_all(people, values)
-        codes, person = [], []
-        for place, (theirs, allowed) in values.items():
-            who, at = np.nonzero(allowed)
-            changed = np.full((self.pool.n_mutable, who.size), OWN, dtype=np.int32)
-            changed[place] = theirs[who, at] if theirs.ndim == 2 else theirs[at]
-            person.append(people[who])
-            codes.append(changed)
-        if codes:
-            kept = self._add_promising(
-                np.concatenate(person),
-                np.concatenate(codes, axis=1),
-                N_MORE_SINGLES if thorough else N_SINGLES,
+        which, place, code = _listed(people.size, values)
+        codes = np.full((self.pool.n_mutable, which.size), OWN, dtype=np.int32)
+        codes[place, np.arange(which.size)] = code
+        n = N_MORE_SINGLES if thorough else N_SINGLES
+        kept = self._add_promising(people[which], codes, n)
+        self._add_between(kept[self.pool.margin[kept] >= 0])
+
+    def add_paths(self, people: IntArray) -> None:
+        """Add rows on a path of changes, each the one that brings most for its distance."""
+        own = np.full((self.pool.n_mutable, people.size), OWN, dtype=np.int32)
+        self._add_paths(people, own, np.zeros(people.size), np.full(people.size, np.inf))
+
+    def add_detours(self, row_ids: IntArray) -> IntArray:
+        """Add nearer rows with one change less and others instead; returns the nearest."""
+        pool, actions, person = self.pool, self.pool.actions(row_ids), self.pool.person[row_ids]
+        row, which = np.nonzero(self._sets.changed(actions))
+        fewer = self._sets.changed(actions)[row]
+        fewer[np.arange(row.size), which] = False
+        # What is known of a row corrects the predictions around it.
+        error = pool.margin[row_ids] / pool.error - pool.standardized_margin(person, actions)
+        start = self._some(actions, row, fewer)
+        found = self._add_paths(person[row], start, error[row], pool.distance[row_ids][row])
+        found = found[~pool.scored[found] & pool.may_return(found)]
+        return found[best_of_each(pool.person[found], pool.distance[found], found, n=N_DETOURS)]
+
+    def _add_paths(
+        self, people: IntArray, codes: Codes, error: FloatArray, most: FloatArray
+    ) -> IntArray:
+        """Add the rows predicted valid that are nearest at each step of paths.
+
+        Each path has a person, a start, an error of predictions on it, and a largest distance.
+        """
+        pool, found = self.pool, [people[:0]]
+        path, place, code = _listed(people.size, self._values(people, thorough=True))
+        reached = pool.standardized_margin(people, codes) + error
+        gone = pool.distances(people, codes)
+        for step in range(MAX_STEPS):
+            check_cancellation()
+            tried = codes[:, path]
+            tried[place, np.arange(path.size)] = code
+            margin = pool.standardized_margin(people[path], tried) + error[path]
+            distance = pool.distances(people[path], tried)
+            valid = np.flatnonzero((margin >= 0) & (distance < most[path]))
+            some = valid[best_of_each(path[valid], distance[valid], valid, n=PER_STEP)]
+            found.append(pool.add(people[path[some]], tried[:, some]))
+            gain = margin - reached[path]
+            rate = gain / np.maximum(distance - gone[path], 1e-9)
+            may = np.flatnonzero((gain > 0) & (distance < most[path]))
+            best = may[best_of_each(path[may], -rate[may], place[may], code[may])]
+            ahead = path[best]
+            codes = codes.copy()
+            codes[:, ahead], reached[ahead], gone[ahead] = (
+                tried[:, best],
+                margin[best],
+                distance[best],
             )
-            self._add_between(kept[self.pool.margin[kept] >= 0])
+            kept = np.isin(path, ahead[reached[ahead] < PATH_END])
+            if not step:
+                of_feature = path * pool.n_mutable + place
+                best = best_of_each(of_feature, -rate, code, n=STEPS_PER_FEATURE)
+                kept &= np.isin(np.arange(path.size), best[gain[best] > 0])
+            path, place, code = path[kept], place[kept], code[kept]
+            if not path.size:
+                break
+        return np.unique(np.concatenate(found))
 
     def _values(self, people: IntArray, *, thorough: bool) -> dict[int, tuple[Codes, BoolArray]]:
         """Per place the codes to try, of all people or of each, and which each may have."""
@@ -427,30 +493,44 @@ class Sources:
 
     def _add_between(self, row_ids: IntArray) -> None:
         """Add rows with one number nearer to the own one that are predicted valid."""
+        at, which, person, codes = self._nearer(row_ids, BETWEEN)
+        likely = np.flatnonzero(self.pool.standardized_margin(person, codes) >= 0)
+        # The nearest value predicted valid, and the next in case it is not.
+        some = likely[best_of_each(at[likely], which[likely], n=2)]
+        self.pool.add(person[some], codes[:, some])
+
+    def add_closer(self, row_ids: IntArray) -> IntArray:
+        """Add rows with one number nearer to the own one; returns the nearest not scored yet."""
+        at, which, person, codes = self._nearer(row_ids, CLOSER)
+        ids = self.pool.add(person, codes)
+        new = np.flatnonzero(~self.pool.scored[ids])
+        return np.unique(ids[new[best_of_each(at[new], which[new])]])
+
+    def _nearer(
+        self, row_ids: IntArray, shares: FloatArray
+    ) -> tuple[IntArray, IntArray, IntArray, Codes]:
+        """Rows with one number only a share of the way from the person's own.
+
+        Of which change and share they are, whose, and their codes.
+        """
         pool, rows = self.pool, self.task.factuals
         mutable = rows.schema.mutable
         actions = pool.actions(row_ids)
         numeric = np.array([rows.schema.features[at].kind == "numeric" for at in mutable])
         place, row = np.nonzero((actions != OWN) & (numeric & self._alone)[:, None])
-        if not place.size:
-            return
         person = pool.person[row_ids[row]]
         own = rows.tree_codes[mutable[place], pool.positions[person]]
         there = actions[place, row]
         missing = np.array([f.n_codes - 1 if f.has_missing else -9 for f in rows.schema.features])
         known = (own != missing[mutable[place]]) & (there != missing[mutable[place]])
-        share = np.arange(1, N_BETWEEN + 1) / (N_BETWEEN + 1)
-        between = np.rint(own[:, None] + (there - own)[:, None] * share).astype(np.int32)
+        between = np.rint(own[:, None] + (there - own)[:, None] * shares).astype(np.int32)
         distinct = (between != own[:, None]) & (between != there[:, None]) & known[:, None]
         distinct[:, 1:] &= between[:, 1:] != between[:, :-1]
         distinct &= self._allowed(place, person, between)
         at, which = np.nonzero(distinct)
         codes = actions[:, row[at]].copy()
         codes[place[at], np.arange(at.size)] = between[at, which]
-        likely = np.flatnonzero(pool.errors_inside(person[at], codes) >= 0)
-        # The nearest value predicted valid, and the next in case it is not.
-        some = likely[best_of_each(at[likely], which[likely], n=2)]
-        pool.add(person[at[some]], codes[:, some])
+        return at, which, person[at], codes
 
     def _allowed(self, place: IntArray, person: IntArray, codes: Codes) -> BoolArray:
         """Which codes of mutable features people may have, shape (n_rows, n_codes)."""
@@ -467,15 +547,15 @@ class Sources:
 
     def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:
         """Add the rows of each person with the best predictions, at most so many."""
-        kept = self._promising(person, self.pool.errors_inside(person, codes), most)
+        kept = self._promising(person, self.pool.standardized_margin(person, codes), most)
         return np.unique(self.pool.add(person[kept], codes[:, kept]))
 
     @staticmethod
-    def _promising(person: IntArray, inside: FloatArray, most: int) -> IntArray:
+    def _promising(person: IntArray, margin: FloatArray, most: int) -> IntArray:
         """The best predictions of each person, at most so many."""
-        order = np.arange(inside.size)
+        order = np.arange(margin.size)
         # Of those that are predicted valid, the ones that only just are have the smallest changes.
-        return best_of_each(person, inside < SHORT, np.abs(inside - ENOUGH), order, n=most)
+        return best_of_each(person, margin < SHORT, np.abs(margin - ENOUGH), order, n=most)
 
     def _some(self, codes: Codes, row: IntArray, masks: BoolArray) -> Codes:
         """Some of the changes of rows, by sets of features."""
@@ -517,9 +597,8 @@ class FeatureSets:
 
 
 @lru_cache
-def _subsets(n: int) -> BoolArray:
-    """Which of n changes to undo at once, shape (n_subsets, n)."""
-    most = n - 1 if n <= ALL_SUBSETS_OF else MAX_UNDONE if n <= PAIRS_OF else 1
+def _subsets(n: int, most: int) -> BoolArray:
+    """Which of n changes to undo at once, at most so many, shape (n_subsets, n)."""
     some = [them for size in range(1, most + 1) for them in combinations(range(n), size)]
     return np.array([[at in them for at in range(n)] for them in some])
 
@@ -532,6 +611,19 @@ def frequent_codes(counts: IntArray | Codes, is_number: bool) -> Codes:
         found = np.searchsorted(np.cumsum(counts), ranks, side="right")
         return np.unique(found).astype(np.int32)
     return np.argsort(-counts, kind="stable")[:MAX_LEVELS].astype(np.int32)
+
+
+def _listed(
+    n_people: int, values: dict[int, tuple[Codes, BoolArray]]
+) -> tuple[IntArray, IntArray, Codes]:
+    """All single changes: which person's, of which feature, and to which code."""
+    parts = [np.empty((3, 0), dtype=np.int64)]
+    for at, (theirs, allowed) in values.items():
+        of, value = np.nonzero(allowed)
+        codes = theirs[of, value] if theirs.ndim == 2 else theirs[value]
+        parts.append(np.stack([of, np.full(of.size, at), codes]))
+    listed = np.concatenate(parts, axis=1)
+    return listed[0], listed[1], listed[2].astype(np.int32)
 
 
 def _even_codes(n_codes: int, n: int) -> Codes:
