@@ -48,8 +48,8 @@ def sparse(rows: RowMeasures) -> FloatArray:
     """The fewest changes; then rows close to real accepted ones and to the person."""
     return (
         rows.n_changes
-        + 0.9 * _saturating(rows.knn_distance, rows.median_knn)
-        + 0.06 * _distance_share(rows)
+        + 0.86 * _saturating(rows.knn_distance, rows.median_knn)
+        + 0.12 * _distance_share(rows)
     )
 
 

@@ -65,7 +65,9 @@ MAX_TRIES = (4, 12, 36, 150)
 # After so many rows, those less likely to be valid than the latter are not scored.
 MIN_TRIES, HOPELESS = 12, 1e-3
 # By how much each refused row of a person raises the price of the next.
-WARY = 0.5
+WARY = 1.0
+# Single changes that are scored at last where an answer has more: how many, and how likely.
+N_LAST_SINGLES, UNLIKELY = 8, 0.01
 # Where only the distance counts, how often detours from the best answer are looked for.
 MAX_DETOURS = 10
 # Unmeasured knn distances count as this share of the median, or more if the person's own row is far
@@ -391,6 +393,8 @@ class Loop:
         done = np.setdiff1d(answered, pool.person[child])
         if self.stage.cost.by_distance:
             done = np.setdiff1d(done, self._take_detours(done))
+        if self.stage.cost.fewest_first:
+            done = np.setdiff1d(done, self._try_singles(done))
         # A copy, or several changes, where only single changes were looked at.
         better = pool.copy[self.best[done]] | (pool.n_changes[self.best[done]] > 1)
         wider = better & (self._width[done] == SINGLE) & pool.may_score(done)
@@ -415,6 +419,26 @@ class Loop:
         row_ids = self.keep_unrefused(self.sources.add_detours(self.best[people]))
         self._score(row_ids)
         return np.unique(self.pool.person[row_ids])
+
+    def _try_singles(self, people: IntArray) -> IntArray:
+        """Score less likely single changes of people whose answers have more; returns whose.
+
+        The most likely of each feature: the surrogate may be wrong about one of them.
+        """
+        pool = self.pool
+        people = people[(self._n_detours[people] == 0) & (self._width[people] > SINGLE)]
+        people = people[(pool.n_changes[self.best[people]] > 1) & pool.may_score(people)]
+        self._n_detours[people] += 1
+        self.sources.add_singles(people, thorough=True)
+        rows = self.open_rows(people)
+        rows = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= UNLIKELY)]
+        feature = (pool.cells[rows, 1:] != OWN).argmax(axis=1)
+        of_feature = pool.person[rows] * pool.n_mutable + feature
+        rows = rows[best_of_each(of_feature, -pool.margin[rows], rows)]
+        rows = rows[pool.may_return(rows)]
+        rows = rows[best_of_each(pool.person[rows], -pool.margin[rows], rows, n=N_LAST_SINGLES)]
+        self._score(rows)
+        return np.unique(pool.person[rows])
 
     def add_several(self, people: IntArray) -> None:
         """Add rows with several changes: draws, and combinations where no single change may do."""

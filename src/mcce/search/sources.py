@@ -627,7 +627,7 @@ def _listed(
 
 
 def _even_codes(n_codes: int, n: int) -> Codes:
-    return np.unique((2 * np.arange(n) + 1) * n_codes // (2 * n)).astype(np.int32)
+    return np.unique(np.linspace(0, n_codes - 1, n).round()).astype(np.int32)
 
 
 def _pairs_within(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
