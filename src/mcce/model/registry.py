@@ -18,7 +18,7 @@ from ..kernels import IntArray
 from ..plugins import Registry
 from ..protocols import Capabilities, CapableGenerator, Generator
 from ..tables.schema import EncodedRows, Schema
-from .associations import MAX_INPUTS, is_wide
+from .associations import MAX_INPUTS
 
 # Classes whose parameters are their arguments, as scikit-learn has it; `array_names` are the
 # entries of their `to_arrays`.
@@ -85,7 +85,7 @@ def encode_training(generator: Generator, data: Any, **names: Any) -> EncodedRow
 def limit_inputs(generator: Generator, given: Any, schema: Schema, beyond_paper: bool) -> Generator:
     """The generator for a table: of many columns, trees consider those that matter."""
     named = isinstance(given, str) and beyond_paper
-    if named and is_wide(schema) and hasattr(generator, "max_inputs"):
+    if named and schema.is_wide and hasattr(generator, "max_inputs"):
         generator.max_inputs = MAX_INPUTS
     return generator
 

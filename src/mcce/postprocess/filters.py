@@ -25,7 +25,6 @@ from ..constraints.derived import Derived
 from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
 from ..distances import measure_rows
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
-from ..model.associations import is_wide
 from ..protocols import Distance
 from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
@@ -231,6 +230,6 @@ class IsPlausible:
         if known is None or known[0] is not rows:
             from ..plausibility.model import ChangedRows
 
-            changed_rows = ChangedRows(self.model, rows) if is_wide(rows.schema) else None
+            changed_rows = ChangedRows(self.model, rows) if rows.schema.is_wide else None
             known = self._people = rows, np.full(len(rows), np.nan), changed_rows
         return known
