@@ -4,8 +4,9 @@ Beyond the paper. At fit the predictor has scored every training row. Boosted tr
 scores from the codes of the rows: probabilities by their logit, labels without a threshold as 0
 and 1. Many predictors, such as logistic regressions, are linear in the values of numbers and in
 indicators of levels, which trees need very many splits to follow. Where such a linear model
-predicts held-out scores better than trees, the trees learn what it leaves over. A search may look at thousands of rows through the surrogate, and have the predictor
-score only those that it would return.
+predicts held-out scores better than trees, the trees learn what it leaves over. A search may look
+at thousands of rows through the surrogate, and have the predictor score only those that it would
+return.
 
 Always true: the surrogate never decides whether a row is valid; the order of the training
 rows changes nothing.
@@ -181,7 +182,8 @@ def _fit_effects(
 ) -> tuple[FloatArray, ...]:
     """For each feature the effect of each tree code; nothing if there are too many terms.
 
-    Effects are rounded, so that no order of additions shows in them. ``row_numbers`` are in an order that depends on the rows alone.
+    Effects are rounded, so that no order of additions shows in them. ``row_numbers`` are in an
+    order that depends on the rows alone.
     """
     features, codes = rows.schema.features, rows.tree_codes[:, row_numbers]
     tables = [_terms(*pair) for pair in zip(features, codes, strict=True)]

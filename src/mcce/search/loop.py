@@ -39,7 +39,7 @@ from ..postprocess.diversity import NonRedundant, diverse_ranks
 from ..postprocess.ranking import Ranking
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
-from .costs import Cost, RowMeasures
+from .config import Cost, RowMeasures
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
 from .reasons import pool_reasons
 from .sources import Sources

@@ -20,7 +20,7 @@ from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
-from ..fitted import Fitted, plausibility_model
+from ..fitted import Fitted
 from ..kernels import Codes, IntArray
 from ..postprocess.filters import (
     ExcludeTrainingRows,
@@ -34,6 +34,7 @@ from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
 from .config import (
     BY_ACTIONS,
+    COSTS,
     RANK_BY,
     Copies,
     ExactSearch,
@@ -42,6 +43,7 @@ from .config import (
     check_inputs,
     check_private,
     kept_relations,
+    plausibility_model,
     weighted,
 )
 from .paper import PaperStage
@@ -253,7 +255,6 @@ def _pool_stage(
 ) -> PoolStage:
     """The search beyond the paper."""
     from ..plausibility.surrogate import Surrogate
-    from .costs import COSTS
     from .loop import PoolStage
     from .pool import PoolRules
 
