@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -146,7 +146,6 @@ class Search:
     rank_by: Sequence[RankKey] = RANK_BY
     tolerance: float = 0.0
     max_evaluations: int | None = None
-    is_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if str(self.name) == "exact":
@@ -223,8 +222,8 @@ class Search:
         return first, max(first, most)
 
     @property
-    def fallback(self) -> Search:
-        """The search itself; see :attr:`ExactSearch.fallback`."""
+    def sampling_search(self) -> Search:
+        """The search by draws and changes: this one."""
         return self
 
     @property
@@ -281,7 +280,6 @@ class ExactSearch:
     keep_unseen: bool = True
     margin: float = 0.0
     copies: Copies = "allow"
-    is_exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("max_rows", self.max_rows)
@@ -299,8 +297,8 @@ class ExactSearch:
         )
 
     @property
-    def fallback(self) -> Search:
-        """The search for people whose rows exceed the budget."""
+    def sampling_search(self) -> Search:
+        """The search by draws and changes: the one for people whose proof exceeds the budget."""
         return Search(
             "near",
             min_plausibility=0.0,

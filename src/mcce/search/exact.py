@@ -29,7 +29,7 @@ from ..kernels import BoolArray, Codes, ExpiredError, IntArray, Person, gower_ga
 from ..model.registry import require
 from ..postprocess.filters import RowFilter, RowRules
 from ..postprocess.ranking import ROWS_PER_PIECE
-from ..postprocess.validation import GROWTH, score_in_calls
+from ..postprocess.validation import GROWTH, keys_of_proofs, score_in_calls
 from ..predictors.decision import ScoredRows
 from ..protocols import CapableGenerator, Distance
 from ..runtime.threads import map_ordered
@@ -37,8 +37,6 @@ from ..tables.schema import OWN
 from .config import ENUMERATION_NEEDED, ExactSearch
 from .stage import SearchOutcome, SearchTask, Stage, run_blocks
 
-# The key of the first person's rows among those that were withdrawn.
-FIRST_KEY = -(2**30)
 # Rows of a person that are listed at first, and at most at a time.
 N_LISTED, MAX_LISTED = 256, 10_000
 
@@ -114,8 +112,7 @@ class ExactStage:
         codes = np.concatenate(parts, axis=1)
         codes = np.where(codes == factuals.codes[factuals.schema.mutable][:, owner], OWN, codes)
         rows = CandidateRows(factuals, owner, codes, factuals.tables)
-        # Apart from the keys of draws and of pools, whose recomputed cells are left out.
-        keys = np.concatenate([(FIRST_KEY - owner)[None].astype(np.int32), codes]).T
+        keys = keys_of_proofs(owner, codes)
         allowed, scored = self._score(rows, keys)
         last = np.zeros_like(scored.valid)
         if self.not_last is not None:

@@ -36,7 +36,6 @@ from ..kernels import (
     times_seen_before,
 )
 from ..postprocess.diversity import NonRedundant, diverse_ranks
-from ..postprocess.ranking import Ranking
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
 from .config import Cost, RowMeasures
@@ -94,7 +93,6 @@ class PoolStage:
     rules: PoolRules
     cost: Cost
     extra_changes: int
-    ranking: Ranking
     n_samples: int
     max_samples: int
     accepted: tuple[IntArray | Codes, ...]
@@ -116,7 +114,7 @@ class PoolStage:
     def _run_block(self, block: FactualBlock) -> SearchOutcome:
         started, loop, expired = time.perf_counter(), None, False
         monitor = self.task.request.monitor
-        further = self.ranking.n_counterfactuals > 1
+        further = self.rules.ranking.n_counterfactuals > 1
         try:
             with self.task.within_deadline():
                 loop = Loop(self, block)
@@ -464,7 +462,7 @@ class FurtherAnswers:
 
     def __init__(self, loop: Loop) -> None:
         self._loop, self._pool = loop, loop.pool
-        self._ranking = loop.stage.ranking
+        self._ranking = loop.stage.rules.ranking
 
     def find(self) -> None:
         """Score rows that would be further answers, until all that are selected are good."""

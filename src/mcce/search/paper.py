@@ -75,7 +75,7 @@ class PaperStage:
         task, started = self.task, time.perf_counter()
         (block, ranked, seconds), monitor = prepared, task.request.monitor
         validation = LazyValidation(
-            ranked, task.decision, task.scores, block.group, task.computed_places
+            ranked, task.decision, task.scores, block.group, computed_places=task.computed_places
         )
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
