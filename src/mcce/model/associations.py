@@ -59,8 +59,9 @@ class Associations:
     def inputs(self, position: int, candidates: IntArray, most: int) -> IntArray:
         """The candidates to predict a column from, at most ``most``, ascending.
 
-        One after the other, the one most associated with the column for how much it has to do with
-        those chosen before: columns that repeat one another would crowd out the rest.
+        Greedily: the candidate with the largest association to the column, divided by its
+        association with those already chosen. Columns that repeat one another would crowd out the
+        rest.
         """
         candidates = np.sort(candidates)
         if candidates.size <= most:

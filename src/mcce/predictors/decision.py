@@ -430,7 +430,7 @@ class Decision:
         return fresh, misjudged
 
     def with_margin(self, min_margin: float) -> Decision:
-        """The same decision, but rows must be so far inside the desired set to be valid.
+        """The same decision, but rows must be at least this far inside the desired set to be valid.
 
         Parameters
         ----------

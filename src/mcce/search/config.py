@@ -87,10 +87,10 @@ class Search:
         larger share gives more realistic answers with more changes; 0 requires nothing. None is
         0.05 for "balanced", 0.25 for "plausible", 0 for "paper" and 0.01 for the others.
     extra_changes
-        How many more changes than the fewest that suffice for a person, as far as the search knows,
-        an answer may have in exchange for being better: the first one and further ones alike. None
-        is 1 for "balanced" and "plausible", and any number for "nearest". The others put the fewest
-        changes first and accept 0 alone; their further answers have as many changes as it takes.
+        How many changes an answer may have beyond the fewest known to suffice for the person, if
+        that makes it better. Holds for every answer. None is 1 for "balanced" and "plausible", and
+        any number for "nearest". The others put the fewest changes first and accept 0 alone; their
+        further answers have as many changes as it takes.
     max_samples
         The most draws of people without an answer. None draws no more for the paper's search, and
         up to 10,000 for the others.
