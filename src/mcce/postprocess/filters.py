@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class RowFilter(Protocol):
-    """A reason not to return a row to a person, valid or not."""
+    """A check that a row must pass to be returned, whatever the predictor says."""
 
     @property
     def name(self) -> str:
@@ -104,8 +104,8 @@ class Bound:
 
 
 @dataclass(frozen=True, eq=False)
-class ExcludeTrainingRows:
-    """Excludes exact copies of training rows; ``training`` are their codes by ``rows_as_bytes``."""
+class IsNoCopy:
+    """Keeps rows that copy no training row; ``training`` are their codes by ``rows_as_bytes``."""
 
     training: np.ndarray
     name: str = "copies='never'"

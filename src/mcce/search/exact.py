@@ -22,7 +22,7 @@ import numpy as np
 
 from ..candidates import CandidateRows, MeasuredRows
 from ..constraints.limits import FactualLimits
-from ..counterfactuals.people import Reason
+from ..counterfactuals.parts import Reason
 from ..distances import Gower, measure_rows
 from ..generate import FactualBlock, blocks
 from ..kernels import BoolArray, Codes, ExpiredError, IntArray, Person, gower_gap
@@ -129,11 +129,11 @@ class ExactStage:
         """Which rows are allowed, and the scores of these."""
         allowed = ~self.task.scores.are_withdrawn(keys)
         if self.task.consequences is not None:
-            allowed &= self.task.consequences.have_actions(rows.codes)
+            allowed &= self.task.consequences.causes_change(rows.codes)
         for start in range(0, allowed.size, ROWS_PER_PIECE):
             piece = np.arange(start, min(start + ROWS_PER_PIECE, allowed.size))
-            for keep in self.rules.filters:
-                allowed[piece] &= keep.keeps(rows.take(piece))
+            for check in self.rules.filters:
+                allowed[piece] &= check.keeps(rows.take(piece))
         scored = score_in_calls(self.task.decision, rows.take(allowed))
         score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
         score[allowed], valid[allowed] = scored.score, scored.valid
@@ -263,7 +263,7 @@ class Proof:
         return Reason("proven", f"{text}({self.n_listed} rows, {self.n_scored} allowed).")
 
     def _add_needed(self, parts: list[MeasuredRows], valid: MeasuredRows) -> None:
-        """Add rows, up to as many as wanted, that no answer equals with fewer of their changes."""
+        """Add as many rows as wanted, unless an answer already makes a subset of their changes."""
         answers = [one for part in parts for one in part.rows.codes.T]
         n_before, needed = len(answers), list[int]()
         for at, row in enumerate(valid.rows.codes.T):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
-from ..counterfactuals.people import UNANSWERED, ResultRows
+from ..counterfactuals.parts import UNANSWERED, ResultRows
 from ..counterfactuals.result import Counterfactuals, make_counterfactuals
 from ..distances import measure_rows
 from ..errors import McceWarning, ParameterError, shorten

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..candidates import MeasuredRows
-from ..counterfactuals.people import Reason
+from ..counterfactuals.parts import Reason
 from ..distances import is_mean, is_plain_gower
 from ..generate import FactualBlock
 from ..kernels import (
@@ -61,7 +61,7 @@ MAX_BETTER = 16
 SINGLE, SEVERAL, MORE_DRAWS, ALL_DRAWS = range(4)
 # Rows scored at most at each width.
 MAX_TRIES = (4, 12, 36, 150)
-# After so many rows, those less likely to be valid than the latter are not scored.
+# After this many rows, those less likely to be valid than the latter are not scored.
 MIN_TRIES, HOPELESS = 12, 1e-3
 # By how much each refused row of a person raises the price of the next.
 WARY = 1.0

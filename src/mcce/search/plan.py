@@ -23,7 +23,7 @@ from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted
 from ..kernels import Codes, IntArray
 from ..postprocess.filters import (
-    ExcludeTrainingRows,
+    IsNoCopy,
     IsPlausible,
     KeepsRelation,
     ObeysConstraint,
@@ -330,10 +330,10 @@ def row_rules(
     return RowRules(fitted.distance, search.max_sparsity, search.max_distance, filters, plausible)
 
 
-def _exclude_copies(fitted: Fitted, search: Search | ExactSearch) -> ExcludeTrainingRows:
+def _exclude_copies(fitted: Fitted, search: Search | ExactSearch) -> IsNoCopy:
     if fitted.training_rows is None:
         raise NotFittedError(
             f"search was set to {search!r} after fit, which did not keep the training rows. "
             "Fit again."
         )
-    return ExcludeTrainingRows(fitted.training_rows)
+    return IsNoCopy(fitted.training_rows)

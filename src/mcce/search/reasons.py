@@ -16,7 +16,7 @@ import numpy as np
 from ..candidates import MeasuredRows
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
-from ..counterfactuals.people import Reason, ReasonKind
+from ..counterfactuals.parts import Reason, ReasonKind
 from ..kernels import IntArray
 from ..postprocess.filters import Bound, IsPlausible, ObeysConstraint, RowFilter
 from ..predictors.decision import Decision, Interval

@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
-from ..counterfactuals.people import Reason, ReasonKind
+from ..counterfactuals.parts import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import FloatArray, IntArray
 from ..runtime.progress import ProgressBar
