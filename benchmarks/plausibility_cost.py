@@ -53,7 +53,7 @@ def _fit(case: Case) -> list[str]:
 def _explain(case: Case) -> list[str]:
     people, cells = declined(case, N_PEOPLE), list[str]()
     for name in ("sparse", "balanced"):
-        given: Any = find_search(name)
+        given: Any = find_search(name, private=False)
         explainer = case.explainer().set_params(search=given, n_samples=None).fit(case.train)
 
         def explain(least: float, explainer: Any = explainer, given: Any = given) -> Seconds:

@@ -19,7 +19,15 @@ from sklearn.base import BaseEstimator
 from .caching import cached_property
 from .candidates import CandidateRows, Candidates, pair_rows
 from .errors import ParameterError, shorten
-from .kernels import BoolArray, DistanceAxes, FloatArray, IntArray, Summation, measure
+from .kernels import (
+    BoolArray,
+    DistanceAxes,
+    FloatArray,
+    IntArray,
+    Summation,
+    changed_features,
+    measure,
+)
 from .parameters import check_choice, check_real
 from .plugins import Registry
 from .protocols import Distance
@@ -134,7 +142,7 @@ class FeatureDistance(BaseEstimator):
     def __call__(self, candidates: Candidates) -> FloatArray:
         """Distances, shape (n_factuals, n_draws); see :class:`mcce.protocols.Distance`."""
         comparison = candidates.comparison
-        return measure(comparison, self.axes(candidates, comparison.changed_features))
+        return measure(comparison, self.axes(candidates, changed_features(comparison)))
 
     def axes(self, candidates: Candidates, features: Iterable[int] | None = None) -> DistanceAxes:
         """Where people and candidates are on the axes of the features.

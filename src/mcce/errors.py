@@ -172,7 +172,7 @@ class WorkerError(McceError, RuntimeError):
     Examples
     --------
     >>> import mcce.execution.workers
-    >>> raise mcce.execution.workers.worker_died()
+    >>> raise mcce.execution.workers.worker_died_error()
     Traceback (most recent call last):
         ...
     mcce.errors.WorkerError: The worker died: it ran out of memory, or the predictor ended its

@@ -25,7 +25,7 @@ from .counterfactuals.anonymous import FrameT
 from .counterfactuals.result import Counterfactuals
 from .distances import find_distance
 from .errors import NotFittedError
-from .fitted import FitRequest, Fitted, learn, plausibility_model
+from .fitted import FitRequest, Fitted, learn
 from .kernels import FloatArray
 from .model.registry import find_generator, require
 from .parameters import (
@@ -38,7 +38,7 @@ from .parameters import (
     learned_parameters,
 )
 from .predictors.decision import Decision
-from .protocols import Callback, Distance, Generator
+from .protocols import Callback, Distance, Generator, is_private
 from .runtime.threads import time_limit
 from .search.config import (
     ExactSearch,
@@ -48,6 +48,7 @@ from .search.config import (
     check_private,
     check_refit,
     find_search,
+    plausibility_model,
 )
 from .search.explain import explain, warn_of_gaps
 from .search.plan import check_ignored
@@ -679,7 +680,7 @@ class MCCE(BaseEstimator):
     def _fit_request(self, feature_names: Sequence[Hashable] | None) -> FitRequest:
         """What ``fit`` is to learn, with the generator and the distance by their names."""
         generator, distance = find_generator(self.generator), find_distance(self.distance)
-        search = find_search(self.search, generator)
+        search = find_search(self.search, private=is_private(generator))
         needs = search.needs
         check_private(generator, search, distance, self.ignore_relations)
         return FitRequest(
@@ -705,7 +706,9 @@ class MCCE(BaseEstimator):
         """What a call works with; the constraints are the explainer's and those of the call."""
         # Read once: another thread may fit this explainer again meanwhile.
         fitted = self._check_ready()
-        settings = ExplainSettings.from_parameters(self.get_params(deep=False))
+        settings = ExplainSettings.from_parameters(
+            self.get_params(deep=False), private=is_private(fitted.generator)
+        )
         own, more = (Constraints.bind(c, fitted.schema) for c in (self.constraints, constraints))
         return fitted, settings, own.joined(more)
 

@@ -15,13 +15,12 @@ import numpy as np
 
 from .constraints.collection import Constraints
 from .constraints.derived import warn_of_wrong_formulas
-from .errors import NotFittedError
 from .kernels import BoolArray, Codes, IntArray, check_cancellation, rows_as_bytes
 from .model.identifiers import warn_of_useless_columns
-from .model.registry import encode_training, is_private, limit_inputs, visit_order_of
+from .model.registry import encode_training, visit_order_of, with_limited_inputs
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
-from .protocols import Distance, Generator
+from .protocols import Distance, Generator, is_private
 from .runtime.progress import Clock
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
@@ -51,17 +50,6 @@ class Fitted:
     value_counts: tuple[IntArray | Codes, ...] | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
-
-
-def plausibility_model(fitted: Fitted) -> PlausibilityModel:
-    """The model of accepted rows; raises if fit did not learn one."""
-    if fitted.plausibility is None:
-        raise NotFittedError(
-            "fit did not learn what accepted rows look like: its search is the paper's, or no "
-            "training row has the desired decision. Fit again with search='balanced' or any other "
-            "but 'paper'."
-        )
-    return fitted.plausibility
 
 
 @dataclass(frozen=True)
@@ -151,9 +139,9 @@ def _fit_generator(
     rows: EncodedRows, is_desired: BoolArray, seed: int, request: FitRequest
 ) -> Generator:
     """The model of step 1."""
-    generator = limit_inputs(
-        request.generator, request.given_generator, rows.schema, request.needs.beyond_paper
-    )
+    generator = request.generator
+    if request.needs.beyond_paper:
+        generator = with_limited_inputs(generator, request.given_generator, rows.schema)
     return generator.fit(
         rows, is_desired, seed=seed, n_jobs=request.n_jobs, verbose=request.verbose
     )

@@ -409,6 +409,15 @@ class CapableGenerator(Generator, Protocol):
         ...
 
 
+def is_private(generator: Any) -> bool:
+    """Whether a generator learns with differential privacy.
+
+    It says so by ``is_private = True``. Its ``encode_training`` gives the rows that it fits on, in
+    a schema that is public, and its ``n_desired_`` a noisy count. Nothing else reads the rows.
+    """
+    return getattr(generator, "is_private", False) is True
+
+
 class Distance(Protocol):
     """The cost of a candidate for its person, beside the number of changes.
 

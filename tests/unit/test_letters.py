@@ -22,7 +22,7 @@ from mcce import (
     Search,
     constraints,
 )
-from mcce.counterfactuals.people import ReasonKind
+from mcce.counterfactuals.parts import ReasonKind
 from mcce.datasets import load_german_credit
 from mcce.report import Labels, Letters, languages, write_letters
 

@@ -222,7 +222,7 @@ class Requirements:
         cls, fitted: Fitted, settings: ExplainSettings, constraints: Constraints
     ) -> Requirements:
         """What the search of an explainer requires."""
-        search = settings.search.fallback
+        search = settings.search.sampling_search
         relations = kept_relations(fitted, settings, constraints)
         weighing = replace(fitted, distance=weighted(fitted.distance, constraints))
         # Constraints on whole rows are checked with all others, by the values of rows.

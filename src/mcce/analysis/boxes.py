@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from ..intervals import clopper_pearson
+from ..confidence import clopper_pearson
 from ..kernels import (
     BoolArray,
     FloatArray,

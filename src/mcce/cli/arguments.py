@@ -231,7 +231,7 @@ class FitArguments:
     drop: list[str] | None = option("Columns to leave out, e.g. the outcome.", metavar="NAMES")
     categorical: list[str] | None = option("Numbers that are only codes.", metavar="NAMES")
     seed: int = option("Seed of all draws.", default=0, low=0, high=2**64 - 1)
-    sample_rows: int | None = option("Learn from so many of the rows, at most.", metavar="N", low=1)
+    sample_rows: int | None = option("Learn from at most this many rows.", metavar="N", low=1)
     sample_key: str | None = option(
         "A column that tells all rows apart, is never missing and is no feature: it decides "
         "which are kept.",

@@ -17,11 +17,11 @@ from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
 from ..files.training import iterate_training, read_training
 from ..files.training_sample import TrainingSample, even_blocks, sample_training
-from ..model.registry import is_private
-from ..predictors.adapters import adapt
+from ..predictors.calls import adapt
 from ..predictors.decision import Interval
 from ..privacy.private_domains import read_domains
 from ..privacy.private_trees import PrivateTrees
+from ..protocols import is_private
 from ..runtime.progress import without_prints
 from .arguments import FitArguments
 from .inputs import check_output_path, read_dtypes, read_key, split_names

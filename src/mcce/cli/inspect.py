@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..model.registry import is_private
+from ..protocols import is_private
 from ..saving.inspection import Inspection, inspect
 from .arguments import InspectArguments
 from .inputs import read_key

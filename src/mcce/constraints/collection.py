@@ -20,7 +20,7 @@ from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .constraint import Constraint, did_you_mean
-from .derived import Derived, in_order
+from .derived import Derived
 from .files import read_constraints
 from .kinds import DeclaredRelation, FeatureConstraint, Frozen, MaxChanges, Step, Together, Weight
 
@@ -46,7 +46,7 @@ class Constraints:
         bound._check_once(Weight, lambda weight: weight.features[0])
         bound._check_once(Step, lambda step: step.features[0])
         bound._check_once(Derived, lambda derived: derived.target)
-        in_order(bound.derived)
+        bound._check_circles()
         return bound
 
     def joined(self, more: Constraints) -> Constraints:
@@ -143,27 +143,38 @@ class Constraints:
         changed = np.array([differ(before, after) for (_, before), (_, after) in pairs])
         broken: dict[str, BoolArray] = {}
         for constraint in self.listed:
-            positions = [self._position[name] for name in constraint.features]
-            if isinstance(constraint, FeatureConstraint):
-                at = positions[0]
-                feature = self.schema.features[at]
-                allowed = constraint.allows(feature, own.iloc[:, at], frame.iloc[:, at])
-                breaks = changed[at] & ~allowed
-            elif isinstance(constraint, Frozen):
-                moved = changed[positions].any(axis=0)
-                breaks = moved & self._applies_to(constraint, rows)[owner]
-            elif isinstance(constraint, DeclaredRelation):
-                breaks = ~constraint.holds(frame, self.schema.adapter)
-            elif isinstance(constraint, Derived):
-                breaks = ~self.keeps_derived(constraint, rows, owner, frame)
-            elif isinstance(constraint, (MaxChanges, Together)):
-                counted = positions or self.schema.mutable.tolist()
-                breaks = ~constraint.holds(changed[counted])
-            else:
+            # These say what is close, not what is allowed.
+            if isinstance(constraint, (Weight, Step)):
                 continue
+            breaks = self._breaks(constraint, rows, owner, frame, own, changed)
             # Several constraints may have the same name.
             broken[constraint.name] = broken.get(constraint.name, False) | breaks
         return broken
+
+    def _breaks(
+        self,
+        constraint: Constraint,
+        rows: EncodedRows,
+        owner: IntArray,
+        frame: pd.DataFrame,
+        own: pd.DataFrame,
+        changed: BoolArray,
+    ) -> BoolArray:
+        """Which counterfactuals break a constraint, given people's own rows and what changed."""
+        positions = [self._position[name] for name in constraint.features]
+        if isinstance(constraint, FeatureConstraint):
+            (at,) = positions
+            before, after = own.iloc[:, at], frame.iloc[:, at]
+            return changed[at] & ~constraint.allows(self.schema.features[at], before, after)
+        if isinstance(constraint, Frozen):
+            return changed[positions].any(axis=0) & self._applies_to(constraint, rows)[owner]
+        if isinstance(constraint, DeclaredRelation):
+            return ~constraint.holds(frame, self.schema.adapter)
+        if isinstance(constraint, Derived):
+            return ~self.keeps_derived(constraint, rows, owner, frame)
+        if isinstance(constraint, (MaxChanges, Together)):
+            return ~constraint.holds(changed[positions or self.schema.mutable.tolist()])
+        raise TypeError(f"Constraints of the kind {constraint.kind!r} are not checked.")
 
     @cached_property
     def _position(self) -> dict[Hashable, int]:
@@ -202,6 +213,19 @@ class Constraints:
                         f"There are two constraints {shorten(constraint.name)}. Keep one of them."
                     )
                 seen.add(key(constraint))
+
+    def _check_circles(self) -> None:
+        """Raise if derived columns are computed from each other."""
+        left = self.derived
+        while left:
+            targets = {derived.target for derived in left}
+            waiting = [d for d in left if targets.intersection(d.formula.names)]
+            if len(waiting) == len(left):
+                raise ConstraintError(
+                    f"derived: the formulas of {shorten(sorted(map(str, targets)))} are computed "
+                    "from each other. Leave one of them out."
+                )
+            left = waiting
 
 
 def read_given(given: Any) -> Iterable[Constraint]:

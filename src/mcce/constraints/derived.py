@@ -101,20 +101,3 @@ def warn_of_wrong_formulas(
                 McceWarning,
                 stacklevel=stacklevel + 1,
             )
-
-
-def in_order(listed: Sequence[Derived]) -> list[Derived]:
-    """Derived columns in an order in which each comes after those that it is computed from."""
-    left, ordered = list(listed), list[Derived]()
-    while left:
-        waiting = {derived.target for derived in left}
-        ready = [d for d in left if not waiting.intersection(d.formula.names)]
-        if not ready:
-            names = sorted(str(name) for name in waiting)
-            raise ConstraintError(
-                f"derived: the formulas of {shorten(names)} are computed from each other. Leave "
-                "one of them out."
-            )
-        ordered += ready
-        left = [derived for derived in left if derived not in ready]
-    return ordered

@@ -18,7 +18,7 @@ from ..kernels import BoolArray, IntArray
 from ..tables.columns import plain_cells
 from ..tables.frames import FrameAdapter
 from ..tables.text import short_line
-from .people import changed_in
+from .parts import changed_in
 
 MAX_ROWS, MAX_COLUMNS = 30, 15
 MISSING = "\N{EN DASH}"

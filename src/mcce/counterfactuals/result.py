@@ -24,7 +24,7 @@ from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
 from ..tables.roles import Role, actors, check_roles
 from ..tables.schema import EncodedRows, Schema
 from .anonymous import AnonymousAnswers, FrameT, take_answers
-from .people import (
+from .parts import (
     ALREADY,
     ANSWERED,
     UNANSWERED,

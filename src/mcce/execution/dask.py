@@ -26,7 +26,7 @@ from .workers import (
     holding_sigint,
     require_engine,
     with_index,
-    worker_died,
+    worker_died_error,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 # How often a task that failed is tried again.
-RETRIES = 3
+TASK_RETRIES = 3
 # Of a cluster of this machine: how long a new worker may take to start (Dask gives up on it after
 # 15 seconds, for good, so a busy machine that loses its last worker would wait for ever); and no
 # profiles, which grow by the hour.
@@ -132,13 +132,13 @@ class DaskExecutor:
 
             # Computed on a worker: what is scattered is lost with the workers that hold it.
             held = client.submit(_same, task, pure=False)
-            futures = client.map(_call, items, task=held, pure=False, retries=RETRIES)
+            futures = client.map(_call, items, task=held, pure=False, retries=TASK_RETRIES)
             places = {future.key: place for place, future in enumerate(futures)}
             for future in _completed(client, futures):
                 try:
                     yield places[future.key], future.result()
                 except KilledWorker:
-                    yield places[future.key], worker_died()
+                    yield places[future.key], worker_died_error()
                 future.release()
 
     @contextmanager

@@ -32,7 +32,7 @@ from .workers import (
     holding_sigint,
     run_all,
     with_index,
-    worker_died,
+    worker_died_error,
 )
 
 __all__ = ["explain"]
@@ -150,7 +150,7 @@ class JoblibExecutor:
                         raise
                     for place in begun & left.keys():
                         del left[place]
-                        yield place, worker_died()
+                        yield place, worker_died_error()
 
 
 def _run(task: _TaskFile, items: dict[int, Any], workers: int) -> Iterator[tuple[int, Any]]:

@@ -27,7 +27,7 @@ from .workers import (
     check_frame,
     check_workers,
     require_engine,
-    worker_died,
+    worker_died_error,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 # How often a task is tried again whose worker was lost.
-RETRIES = 3
+LOST_WORKER_RETRIES = 3
 
 # How often a start is tried: Ray gives up after half a minute, too little on a busy machine.
 STARTS = 3
@@ -151,7 +151,7 @@ class RayExecutor:
         ray = _import_ray()
         died = ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError
         with self._cluster(ray):
-            call = ray.remote(max_retries=RETRIES)(_call)
+            call = ray.remote(max_retries=LOST_WORKER_RETRIES)(_call)
             # In a list, so that Ray hands over the reference and a worker fetches it once.
             held = [ray.put(task)]
             left = enumerate(items)
@@ -164,7 +164,7 @@ class RayExecutor:
                 try:
                     yield place, ray.get(done)
                 except died:
-                    yield place, worker_died()
+                    yield place, worker_died_error()
                 except ray.exceptions.RayTaskError as error:
                     raise error.cause from None
 

@@ -30,7 +30,7 @@ from .workers import (
     check_block_rows,
     check_frame,
     require_engine,
-    worker_died,
+    worker_died_error,
 )
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def _run(context: Any, calling: Callable[[Any], Any], one: tuple[int, Any]) -> t
         # What a task raises is a PythonException, and a cluster that is gone aborts no stage.
         if "aborted due to stage failure" not in str(error):
             raise
-        return place, worker_died()
+        return place, worker_died_error()
     return place, result
 
 

@@ -65,7 +65,7 @@ PARTITION_ROWS = 20_000
 # Scalars of NumPy that Python has a type of its own for.
 SCALARS = (np.bool_, np.integer, np.floating)
 # How often a failed partition is tried again, by any worker.
-RETRIES = 2
+PARTITION_RETRIES = 2
 # Errors of columns, cells, settings and libraries, which a second try does not change. A partition
 # that killed its worker has been tried again, alone.
 PERMANENT = (
@@ -352,13 +352,13 @@ def explain_partitions(
     """Write the parts of partitions; those that failed are tried again after all others."""
     left = list(partitions)
     n_done = n_systemic = 0
-    for attempt in range(RETRIES + 1):
+    for attempt in range(PARTITION_RETRIES + 1):
         again: list[Partition] = []
         for place, outcome in run_all(executor, task, left):
             if isinstance(outcome, WorkerError):
                 outcome = Outcome(left[place], failure=Failure.of(outcome))
             failure = outcome.failure
-            if failure is not None and not failure.permanent and attempt < RETRIES:
+            if failure is not None and not failure.permanent and attempt < PARTITION_RETRIES:
                 outcome = replace(outcome, again=True)
                 again.append(outcome.partition)
             yield outcome
@@ -490,7 +490,7 @@ def run_all(
         yield from ((place, result) for _, result in executor.map(task, [items[place]]))
 
 
-def worker_died() -> WorkerError:
+def worker_died_error() -> WorkerError:
     """What stands for the result of an item whose worker died."""
     return WorkerError(
         "The worker died: it ran out of memory, or the predictor ended its process. Give workers "

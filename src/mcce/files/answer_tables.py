@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from ..counterfactuals.people import changed_in
+from ..counterfactuals.parts import changed_in
 from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..kernels import IntArray

@@ -38,11 +38,13 @@ from .native import (
 from .rows import (
     MISSING,
     apply_limits,
+    changed_features,
     differences,
     gower_gap,
     rows_as_bytes,
     scaled_gap,
     sort_rows,
+    times_seen_before,
 )
 from .structs import (
     ANY_LEAF,
@@ -79,7 +81,6 @@ from .trees import (
     join,
     leaf_frequency,
     split_after,
-    times_seen_before,
 )
 
 __all__ = [
@@ -124,6 +125,7 @@ __all__ = [
     "boost",
     "build_neighbours",
     "cancellable",
+    "changed_features",
     "check_cancellation",
     "context_with",
     "descend",

@@ -75,6 +75,6 @@ def context_with(cancellation: Cancellation) -> Context:
 
 
 def watch() -> Watch:
-    """What a kernel called now has to look at."""
+    """The cancellation and signals that a kernel called now must check."""
     in_main_thread = threading.current_thread() is threading.main_thread()
     return Watch(_current.get(), in_main_thread)

@@ -1,4 +1,4 @@
-"""Rows in NumPy: how cells differ, what the differences add up to, and rows sorted and compared.
+"""Rows in NumPy: how cells differ, and rows sorted, looked up and counted.
 
 Step 3, paper, section "Post-processing". In Gower's distance a number differs from another by their
 distance over the training range, a level by 1, and a cell from one that is missing by 1.
@@ -19,6 +19,13 @@ from .structs import (
 
 # A missing number among scaled ones, and the distance beyond which one of two must be missing.
 MISSING, APART = 1e308, 5e307
+
+
+def changed_features(comparison: Comparison) -> list[int]:
+    """The features in which some candidate differs from the person."""
+    pairs = zip(comparison.codes, comparison.own_codes[:, :, None], strict=True)
+    changed = [bool((codes[comparison.group] != own).any()) for codes, own in pairs]
+    return np.flatnonzero(changed).tolist()
 
 
 def differences(comparison: Comparison, feature: int) -> tuple[BoolArray, FloatArray]:
@@ -156,3 +163,24 @@ def sort_rows(codes: Codes) -> IntArray:
     if (ascending[1:] != ascending[:-1]).all():
         return order
     return np.argsort(key, kind="stable") if n_joined == len(codes) else np.lexsort(codes)
+
+
+def run_ends(ascending: IntArray | Codes) -> IntArray:
+    """How many entries stand before each change of value."""
+    return np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
+
+
+def times_seen_before(classes: IntArray | Codes) -> IntArray:
+    """How many earlier entries are of the same class.
+
+    Examples
+    --------
+    >>> times_seen_before(np.array([7, 3, 7, 7, 3]))
+    array([0, 0, 1, 2, 1])
+    """
+    order = np.argsort(classes, kind="stable")
+    starts = np.append(0, run_ends(classes[order]))
+    lengths = np.append(starts[1:], classes.size) - starts
+    seen = np.empty(classes.size, dtype=np.int64)
+    seen[order] = np.arange(classes.size) - np.repeat(starts, lengths)
+    return seen

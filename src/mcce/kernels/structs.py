@@ -212,13 +212,6 @@ class Comparison:
     group: IntArray
     n_features: int
 
-    @cached_property
-    def changed_features(self) -> list[int]:
-        """The features in which some candidate differs from the person."""
-        pairs = zip(self.codes, self.own_codes[:, :, None], strict=True)
-        changed = [bool((codes[self.group] != own).any()) for codes, own in pairs]
-        return np.flatnonzero(changed).tolist()
-
     def of(self, people: IntArray) -> Comparison:
         """The comparison of some of the people."""
         return replace(

@@ -118,27 +118,6 @@ def fixed_point(values: FloatArray) -> IntArray:
     return np.rint(np.ldexp(centred, exponent)).astype(np.int64)
 
 
-def run_ends(ascending: IntArray | Codes) -> IntArray:
-    """How many entries stand before each change of value."""
-    return np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
-
-
-def times_seen_before(classes: IntArray | Codes) -> IntArray:
-    """How many earlier entries are of the same class.
-
-    Examples
-    --------
-    >>> times_seen_before(np.array([7, 3, 7, 7, 3]))
-    array([0, 0, 1, 2, 1])
-    """
-    order = np.argsort(classes, kind="stable")
-    starts = np.append(0, run_ends(classes[order]))
-    lengths = np.append(starts[1:], classes.size) - starts
-    seen = np.empty(classes.size, dtype=np.int64)
-    seen[order] = np.arange(classes.size) - np.repeat(starts, lengths)
-    return seen
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeRows:
     """The rows of a node that is still to be split, its depth, and its random key."""

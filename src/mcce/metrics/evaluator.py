@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ..caching import cached_property
-from ..counterfactuals.people import ALREADY
+from ..counterfactuals.parts import ALREADY
 from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray

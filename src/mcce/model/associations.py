@@ -23,8 +23,8 @@ from ..errors import ParameterError, SavedFileError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, sort_rows
 from ..tables.schema import EncodedRows, Schema
 
-# Tables with more columns are wide: there, each column is modelled from at most MAX_INPUTS others.
-WIDE_COLUMNS, MAX_INPUTS = 32, 16
+# In wide tables, each column is modelled from at most this many others.
+MAX_INPUTS = 16
 # Rows looked at, groups of the values of an ordered column, and levels that are not put together.
 MAX_ROWS, N_GROUPS, MAX_LEVELS = 2_000, 8, 11
 # Columns whose tables with all others are computed together, and the unit of phi-squared.
@@ -59,8 +59,9 @@ class Associations:
     def inputs(self, position: int, candidates: IntArray, most: int) -> IntArray:
         """The candidates to predict a column from, at most ``most``, ascending.
 
-        One after the other, the one most associated with the column for how much it has to do with
-        those chosen before: columns that repeat one another would crowd out the rest.
+        Greedily: the candidate with the largest association to the column, divided by its
+        association with those already chosen. Columns that repeat one another would crowd out the
+        rest.
         """
         candidates = np.sort(candidates)
         if candidates.size <= most:
@@ -73,11 +74,6 @@ class Associations:
             chosen[best] = True
             repeated += np.maximum(self.strength[candidates[best], candidates], 0) / UNIT
         return candidates[chosen]
-
-
-def is_wide(schema: Schema) -> bool:
-    """Whether a table is so wide that each column is modelled from a few others."""
-    return len(schema.features) > WIDE_COLUMNS
 
 
 def subsample(codes: Codes) -> IntArray:

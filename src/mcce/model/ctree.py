@@ -142,12 +142,12 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
             Itself.
         """
         _check_criterion(self.min_criterion)
-        scored = _score(rows, is_desired)
+        columns = _test_columns(rows, is_desired)
         # Sorted, so that sums do not depend on the order of the rows.
-        in_order = sort_rows(scored.codes)
+        in_order = sort_rows(columns.codes)
 
         def grow(task: GrowTask) -> list[Trees]:
-            finder = _Splits(scored, task, float(self.min_criterion))
+            finder = _Splits(columns, task, float(self.min_criterion))
             codes = rows.tree_codes[task.position]
             return [grow_with(finder.find, in_order, codes, task.growth)]
 
@@ -162,8 +162,8 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
 class _Splits:
     """The splits of one tree."""
 
-    def __init__(self, scored: Scored, task: GrowTask, min_criterion: float) -> None:
-        self.scored, self.task = scored, task
+    def __init__(self, columns: TestColumns, task: GrowTask, min_criterion: float) -> None:
+        self.test_columns, self.task = columns, task
         self.min_criterion = min_criterion
 
     def find(self, node: NodeRows) -> Split | None:
@@ -174,11 +174,11 @@ class _Splits:
         least = max(growth.min_samples_split, 2 * growth.min_samples_leaf)
         if row_numbers.size < least or too_deep:
             return None
-        tests = dependences(self.scored, self.task.inputs, row_numbers, self.task.position)
+        tests = dependences(self.test_columns, self.task.inputs, row_numbers, self.task.position)
         for test in tests[:MAX_TRIED_FEATURES]:
             if not is_significant(test.log_p, self.task.inputs.size, self.min_criterion):
                 return None
-            codes = self.scored.codes[test.column][row_numbers]
+            codes = self.test_columns.codes[test.column][row_numbers]
             cut = best_cut(
                 codes,
                 self._target(row_numbers),
@@ -191,9 +191,9 @@ class _Splits:
 
     def _target(self, row_numbers: IntArray) -> Target:
         position = self.task.position
-        if self.scored.by_score[position]:
-            return Target(scores=self.scored.scores[position][row_numbers])
-        _, classes = np.unique(self.scored.codes[position][row_numbers], return_inverse=True)
+        if self.test_columns.by_value[position]:
+            return Target(values=self.test_columns.values[position][row_numbers])
+        _, classes = np.unique(self.test_columns.codes[position][row_numbers], return_inverse=True)
         return Target(classes=classes.ravel())
 
 
@@ -210,18 +210,18 @@ def _split_at(columns: SplitColumns, column: int, codes: IntArray, cut: Cut) -> 
     return split_after(columns, column, cut.statistic, cut.levels, cut.n_left - 1, goes_left)
 
 
-def _score(rows: EncodedRows, is_desired: BoolArray) -> Scored:
-    """The columns, and after them the decision, as scores for the tests."""
+def _test_columns(rows: EncodedRows, is_desired: BoolArray) -> TestColumns:
+    """The columns, and after them the decision, as the tests take them."""
     features = rows.schema.features
-    by_score = np.array([feature.ordered for feature in features] + [True])
+    by_value = np.array([feature.ordered for feature in features] + [True])
     codes = with_decision(rows.codes, is_desired)
-    scores = np.zeros(codes.shape)
-    for position in np.flatnonzero(by_score):
+    values = np.zeros(codes.shape)
+    for position in np.flatnonzero(by_value):
         numbers = rows.numbers(int(position)) if position < len(features) else None
-        values = codes[position].astype(np.float64) if numbers is None else numbers
-        scores[position] = _from_0_to_1(values)
+        own = codes[position].astype(np.float64) if numbers is None else numbers
+        values[position] = _from_0_to_1(own)
     n_codes = np.array([feature.n_codes for feature in features] + [2])
-    return Scored(codes, scores, by_score, n_codes)
+    return TestColumns(codes, values, by_value, n_codes)
 
 
 def _from_0_to_1(values: FloatArray) -> FloatArray:
@@ -242,12 +242,12 @@ def _check_criterion(given: object) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """Columns as scores for the tests."""
+class TestColumns:
+    """Columns as the tests take them: by a value of each row, or by its level."""
 
     codes: Codes
-    scores: FloatArray
-    by_score: BoolArray
+    values: FloatArray
+    by_value: BoolArray
     n_codes: IntArray
 
 
@@ -267,7 +267,7 @@ class Dependence:
 
 
 def dependences(
-    columns: Scored, inputs: IntArray, row_numbers: IntArray, response: int
+    columns: TestColumns, inputs: IntArray, row_numbers: IntArray, response: int
 ) -> list[Dependence]:
     """The test of each input that varies in a node, the most significant first."""
     codes = columns.codes[np.append(inputs, response)[:, None], row_numbers]
@@ -275,25 +275,25 @@ def dependences(
     varying = inputs[varies[:-1]]
     if not varying.size or not varies[-1]:
         return []
-    by_score = columns.by_score[varying]
+    by_value = columns.by_value[varying]
     found = [
-        *_test_scores(columns, varying[by_score], row_numbers, response),
-        *_test_levels(columns, varying[~by_score], row_numbers, response),
+        *_test_values(columns, varying[by_value], row_numbers, response),
+        *_test_levels(columns, varying[~by_value], row_numbers, response),
     ]
     return sorted(found, key=lambda each: each.order)
 
 
-def _test_scores(
-    columns: Scored, inputs: IntArray, row_numbers: IntArray, response: int
+def _test_values(
+    columns: TestColumns, inputs: IntArray, row_numbers: IntArray, response: int
 ) -> list[Dependence]:
-    """Inputs with scores, against a number or levels."""
+    """Inputs with values, against a number or levels."""
     if not inputs.size:
         return []
-    centred = columns.scores[inputs[:, None], row_numbers]
+    centred = columns.values[inputs[:, None], row_numbers]
     centred -= centred.mean(axis=1, keepdims=True)
     squares = np.einsum("ij,ij->i", centred, centred)
-    if columns.by_score[response]:
-        own = columns.scores[response][row_numbers]
+    if columns.by_value[response]:
+        own = columns.values[response][row_numbers]
         own = own - own.mean()
         products = np.einsum("ij,j->i", centred, own)
         shares, freedom = products * products / (squares * (own * own).sum()), 1
@@ -310,14 +310,14 @@ def _test_scores(
 
 
 def _test_levels(
-    columns: Scored, inputs: IntArray, row_numbers: IntArray, response: int
+    columns: TestColumns, inputs: IntArray, row_numbers: IntArray, response: int
 ) -> list[Dependence]:
     """Categorical inputs, against a number or levels."""
     if not inputs.size:
         return []
     found, n_rows = [], row_numbers.size
-    if columns.by_score[response]:
-        own = columns.scores[response][row_numbers]
+    if columns.by_value[response]:
+        own = columns.values[response][row_numbers]
         own = own - own.mean()
         squares = float((own * own).sum())
         for at in inputs:
@@ -373,14 +373,14 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The response in a node: scores of its rows, or their classes, numbered from 0."""
+    """The response in a node: values of its rows, or their classes, numbered from 0."""
 
-    scores: FloatArray | None = None
+    values: FloatArray | None = None
     classes: IntArray | None = None
 
     def mean_by(self, groups: IntArray, sizes: IntArray) -> FloatArray:
         """Mean response of each group, or its share of the most frequent class."""
-        values = self.scores
+        values = self.values
         if values is None:
             assert self.classes is not None
             values = (self.classes == np.argmax(np.bincount(self.classes))).astype(np.float64)
@@ -390,8 +390,8 @@ class Target:
         """Statistic of the division after each of some ranks in an order of the rows."""
         n_rows = order.size
         left, right = n_left.astype(np.float64), (n_rows - n_left).astype(np.float64)
-        if self.scores is not None:
-            own = self.scores - self.scores.mean()
+        if self.values is not None:
+            own = self.values - self.values.mean()
             sums = np.cumsum(own[order])[n_left - 1]
             between = sums * sums * (n_rows / (left * right))
             return (n_rows - 1) * between / (own * own).sum()

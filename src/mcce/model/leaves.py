@@ -59,7 +59,10 @@ class LeafChain:
 
     @property
     def _pooled(self) -> bool:
-        """Whether of several trees those with large leaves are drawn more often."""
+        """Whether values are drawn from the pooled leaves of all trees.
+
+        Large leaves then count more.
+        """
         return False
 
     def to_arrays(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ is missing and why it is needed.
 from __future__ import annotations
 
 import inspect
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any, cast
 
 from sklearn.base import clone
@@ -16,9 +16,9 @@ from sklearn.base import clone
 from ..errors import ParameterError, shorten
 from ..kernels import IntArray
 from ..plugins import Registry
-from ..protocols import Capabilities, CapableGenerator, Generator
+from ..protocols import Capabilities, CapableGenerator, Generator, is_private
 from ..tables.schema import EncodedRows, Schema
-from .associations import MAX_INPUTS, is_wide
+from .associations import MAX_INPUTS
 
 # Classes whose parameters are their arguments, as scikit-learn has it; `array_names` are the
 # entries of their `to_arrays`.
@@ -57,21 +57,13 @@ def find_generator(generator: Any) -> Generator:
     if not _can_generate(generator):
         raise ParameterError(
             f"generator must be one of {GENERATORS.names()!r} or an object with "
-            "fit(rows, decision, *, seed, n_jobs, verbose) and sample(request), "
+            "fit(rows, is_desired, *, seed, n_jobs, verbose) and sample(request), "
             f"got {shorten(generator)}."
         )
     _check_capabilities(generator)
-    copy: Generator = clone(generator) if hasattr(generator, "get_params") else deepcopy(generator)
-    return copy
-
-
-def is_private(generator: Any) -> bool:
-    """Whether a generator learns with differential privacy.
-
-    It says so by ``is_private = True``. Its ``encode_training`` gives the rows that it fits on, in
-    a schema that is public, and its ``n_desired_`` a noisy count. Nothing else reads the rows.
-    """
-    return getattr(generator, "is_private", False) is True
+    if hasattr(generator, "get_params"):
+        return cast(Generator, clone(generator))
+    return cast(Generator, deepcopy(generator))
 
 
 def encode_training(generator: Generator, data: Any, **names: Any) -> EncodedRows:
@@ -82,12 +74,13 @@ def encode_training(generator: Generator, data: Any, **names: Any) -> EncodedRow
     return Schema.learn_rows(data, **names)
 
 
-def limit_inputs(generator: Generator, given: Any, schema: Schema, beyond_paper: bool) -> Generator:
-    """The generator for a table: of many columns, trees consider those that matter."""
-    named = isinstance(given, str) and beyond_paper
-    if named and is_wide(schema) and hasattr(generator, "max_inputs"):
-        generator.max_inputs = MAX_INPUTS
-    return generator
+def with_limited_inputs(generator: Generator, given: Any, schema: Schema) -> Generator:
+    """A named generator for a table: of many columns, trees consider those that matter."""
+    if not (isinstance(given, str) and schema.is_wide and hasattr(generator, "max_inputs")):
+        return generator
+    limited: Any = copy(generator)
+    limited.max_inputs = MAX_INPUTS
+    return cast(Generator, limited)
 
 
 def require(generator: Generator, capability: str, reason: str) -> CapableGenerator:

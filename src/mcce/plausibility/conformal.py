@@ -1,9 +1,9 @@
 """Conformal calibration: how unusual a row is, compared with held-out accepted rows.
 
 Beyond the paper. Takes several nonconformities of each row, one per part of a model, each on a
-scale of its own. A tail says how many held-out rows have one at least as large; the inverse of
-their share is common to all parts. A row's p-value is the share of held-out rows whose largest part
-is at least as large; rows with a rare level are compared with their own kind. The inverse of that
+scale of its own. A tail says how many held-out rows have one at least as large; one over
+this share puts all parts on one scale. A row's p-value is the share of held-out rows whose largest
+part is at least as large; rows with a rare level are compared with their own kind. One over that
 share is the nonconformity of the whole row.
 
 Always true: held-out and new rows are treated alike, so p-values of new rows like them are uniform,

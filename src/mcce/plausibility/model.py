@@ -26,8 +26,8 @@ from ..kernels import (
     rows_as_bytes,
     sort_rows,
 )
-from ..model.associations import WIDE_COLUMNS, Associations, is_wide
-from ..tables.schema import EncodedRows
+from ..model.associations import Associations
+from ..tables.schema import WIDE_COLUMNS, EncodedRows
 from .conditionals import Conditionals
 from .conformal import Calibration, Plausibility
 from .support import Support, level_positions
@@ -61,7 +61,7 @@ class PlausibilityModel:
         others = no[rng.permutation(no.size)[:most]]
         learned = np.concatenate([seen, others])
         self._describe(rows.take(np.flatnonzero(accepted)))
-        associations = Associations.of(rows) if is_wide(rows.schema) else None
+        associations = Associations.of(rows) if rows.schema.is_wide else None
         self.support_: Support = Support().fit(rows, seen, learned, order, n_jobs, associations)
         # Relations between numbers are the same for all rows, and more rows show them better.
         self.conditionals_: Conditionals = Conditionals().fit(
@@ -140,7 +140,7 @@ class KnnDistance:
         self.neighbours_: Neighbours = build_neighbours(points, rows.schema.is_level)
         order = sort_rows(rows.codes)
         some = order[np.random.default_rng(0).permutation(order.size)]
-        some = some[: N_TYPICAL_WIDE if is_wide(rows.schema) else N_TYPICAL]
+        some = some[: N_TYPICAL_WIDE if rows.schema.is_wide else N_TYPICAL]
         # The nearest of all is the row itself.
         own = nearest_distances(self.neighbours_, points[some], N_NEIGHBOURS + 1)[:, 1:]
         self.typical_: FloatArray = np.sort(_mean(own))

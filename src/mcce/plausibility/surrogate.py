@@ -2,9 +2,11 @@
 
 Beyond the paper. At fit the predictor has scored every training row. Boosted trees learn these
 scores from the codes of the rows: probabilities by their logit, labels without a threshold as 0
-and 1. Where a linear model predicts held-out scores better than trees, the trees learn what it
-leaves over. A search may look at thousands of rows through the surrogate, and have the predictor
-score only those that it would return.
+and 1. Many predictors, such as logistic regressions, are linear in the values of numbers and in
+indicators of levels, which trees need very many splits to follow. Where such a linear model
+predicts held-out scores better than trees, the trees learn what it leaves over. A search may look
+at thousands of rows through the surrogate, and have the predictor score only those that it would
+return.
 
 Always true: the surrogate never decides whether a row is valid; the order of the training
 rows changes nothing.
@@ -13,6 +15,7 @@ rows changes nothing.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,9 +25,9 @@ from sklearn.base import clone
 
 from ..kernels import Codes, FloatArray, IntArray
 from ..predictors.decision import Decision, Interval, ScoredRows
+from ..tables.features import Feature
 from ..tables.schema import EncodedRows
-from .boosting import BinnedColumns, BoostedTrees, predict_each, screen
-from .effects import add_effects, fit_effects
+from .boosting import RARE_LEVEL_ROWS, BinnedColumns, BoostedTrees, predict_each, screen
 
 Link = Literal["logit", "identity", "label"]
 # Training rows that are enough to learn from, and one in ``HELD_OUT`` of them is held out.
@@ -38,6 +41,12 @@ NORMAL = 1.4826
 # Small trees first: they capture main effects, which extrapolate.
 SMALL_TREES = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
 LARGE_TREES = BoostedTrees(n_trees=100, max_leaves=32)
+# Levels of a feature with effects of their own, and terms of all features, at most.
+MAX_LEVELS, MAX_TERMS = 64, 400
+# Effects are shrunk as by this many rows without any.
+RIDGE = 1.0
+# Bits of an effect, beside the range of the response.
+EFFECT_BITS = 30
 # Probabilities are clipped to here and as much below 1.
 MIN_PROBABILITY = 2.0**-14
 # Scores are taken for no larger than this.
@@ -79,19 +88,19 @@ class Surrogate:
         )
 
         def predict(effects: tuple[FloatArray, ...]) -> FloatArray:
-            trees = _boost(table, response - add_effects(effects, table.codes), inputs, others)
+            trees = _boost(table, response - _add_effects(effects, table.codes), inputs, others)
             return _predict(trees, effects, table.codes[:, held_out])
 
-        effects = fit_effects(rows, response, others)
-        left_over = _spread(known - add_effects(effects, table.codes[:, held_out]))
+        effects = _fit_effects(rows, response, others)
+        left_over = _spread(known - _add_effects(effects, table.codes[:, held_out]))
         if not effects or left_over > NEARLY_NOTHING * _spread(known):
             predicted = predict(())
             if left_over >= _spread(known - predicted):
                 effects = ()
         if effects:
             # With more rows there may be too many terms.
-            predicted, effects = predict(effects), fit_effects(rows, response, chosen) or effects
-        trees = _boost(table, response - add_effects(effects, table.codes), inputs, chosen)
+            predicted, effects = predict(effects), _fit_effects(rows, response, chosen) or effects
+        trees = _boost(table, response - _add_effects(effects, table.codes), inputs, chosen)
         quality = _quality(predicted, known)
         return cls(trees, effects, link, threshold, *quality, chosen.size, held_out.size)
 
@@ -154,7 +163,7 @@ class Surrogate:
 def _predict(
     trees: tuple[BoostedTrees, ...], effects: tuple[FloatArray, ...], tree_codes: Codes
 ) -> FloatArray:
-    return predict_each(trees, tree_codes).sum(axis=0) + add_effects(effects, tree_codes)
+    return predict_each(trees, tree_codes).sum(axis=0) + _add_effects(effects, tree_codes)
 
 
 def _boost(
@@ -166,6 +175,64 @@ def _boost(
     left_over = np.zeros_like(response)
     left_over[row_numbers] = response[row_numbers] - small.predict(table.codes[:, row_numbers])
     return small, clone(LARGE_TREES).fit(table, left_over, inputs=inputs, row_numbers=row_numbers)
+
+
+def _fit_effects(
+    rows: EncodedRows, response: FloatArray, row_numbers: IntArray
+) -> tuple[FloatArray, ...]:
+    """For each feature the effect of each tree code; nothing if there are too many terms.
+
+    Effects are rounded, so that no order of additions shows in them. ``row_numbers`` are in an
+    order that depends on the rows alone.
+    """
+    features, codes = rows.schema.features, rows.tree_codes[:, row_numbers]
+    tables = [_terms(*pair) for pair in zip(features, codes, strict=True)]
+    n_terms = [table.shape[1] for table in tables]
+    if not 0 < sum(n_terms) <= MAX_TERMS:
+        return ()
+    terms = np.concatenate([table[own] for table, own in zip(tables, codes, strict=True)], axis=1)
+    terms -= terms.mean(axis=0)
+    left_over = response[row_numbers] - response[row_numbers].mean()
+    gram = terms.T @ terms + RIDGE * np.eye(sum(n_terms))
+    slopes = np.split(np.linalg.solve(gram, terms.T @ left_over), np.cumsum(n_terms)[:-1])
+    unit = 2.0 ** (math.frexp(np.ptp(left_over))[1] - EFFECT_BITS)
+    return tuple(
+        np.rint(table @ slope / unit) * unit for table, slope in zip(tables, slopes, strict=True)
+    )
+
+
+def _add_effects(effects: Sequence[FloatArray], tree_codes: Codes) -> FloatArray:
+    """The summed effects of rows, given tree codes of all features."""
+    response = np.zeros(tree_codes.shape[1])
+    for at, effect in enumerate(effects):
+        response += effect[tree_codes[at]]
+    return response
+
+
+def _terms(feature: Feature, codes: Codes) -> FloatArray:
+    """The terms of each tree code of a feature, shape (n_codes + 1, n_terms)."""
+    counts = np.bincount(codes, minlength=feature.n_codes + 1)
+    if feature.numbers is None:
+        by_count = np.argsort(-counts, kind="stable")[:MAX_LEVELS]
+        levels = np.sort(by_count[counts[by_count] >= RARE_LEVEL_ROWS])
+        terms = np.zeros((counts.size, levels.size))
+        terms[levels, np.arange(levels.size)] = 1.0
+        return terms
+    terms = np.zeros((counts.size, 1 + feature.has_missing))
+    terms[: feature.n_codes, 0] = _standardized(feature.numbers, counts[: feature.n_codes])
+    terms[feature.n_codes - feature.has_missing :, 1:] = 1.0
+    return terms
+
+
+def _standardized(numbers: FloatArray, counts: IntArray) -> FloatArray:
+    """Numbers around 0, in standard deviations; all 0 where these have no value; 0 for missing."""
+    known = ~np.isnan(numbers)
+    n = max(int(counts[known].sum()), 1)
+    with np.errstate(all="ignore"):
+        centred = numbers - (numbers[known] @ counts[known]) / n
+        scaled = centred / np.sqrt((centred[known] ** 2) @ counts[known] / n)
+    finite = np.isfinite(scaled[known]).all()
+    return np.where(known & finite, scaled, 0.0)
 
 
 def _link(scored: ScoredRows, decision: Decision) -> tuple[Link, float]:

@@ -25,7 +25,6 @@ from ..constraints.derived import Derived
 from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
 from ..distances import measure_rows
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
-from ..model.associations import is_wide
 from ..protocols import Distance
 from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class RowFilter(Protocol):
-    """A reason not to return a row to a person, valid or not."""
+    """A check that a row must pass to be returned, whatever the predictor says."""
 
     @property
     def name(self) -> str:
@@ -105,8 +104,8 @@ class Bound:
 
 
 @dataclass(frozen=True, eq=False)
-class ExcludeTrainingRows:
-    """Excludes exact copies of training rows; ``training`` are their codes by ``rows_as_bytes``."""
+class IsNoCopy:
+    """Keeps rows that copy no training row; ``training`` are their codes by ``rows_as_bytes``."""
 
     training: np.ndarray
     name: str = "copies='never'"
@@ -231,6 +230,6 @@ class IsPlausible:
         if known is None or known[0] is not rows:
             from ..plausibility.model import ChangedRows
 
-            changed_rows = ChangedRows(self.model, rows) if is_wide(rows.schema) else None
+            changed_rows = ChangedRows(self.model, rows) if rows.schema.is_wide else None
             known = self._people = rows, np.full(len(rows), np.nan), changed_rows
         return known

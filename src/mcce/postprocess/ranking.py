@@ -49,7 +49,7 @@ class RankedCandidates:
         self.ranking = ranking
         self.n_wanted = min(ranking.n_wanted, candidates.shape[1])
         # By filter, in their order: names may be equal.
-        self.passed = [_passed(candidates, keep) for keep in ranking.rules.filters]
+        self.passed = [_passed(candidates, check) for check in ranking.rules.filters]
         distance = ranking.rules.distance
         plain = is_plain_gower(distance)
         self._axes = None if plain else axes_of(distance, candidates)
@@ -89,12 +89,12 @@ class RankedCandidates:
         return plausible
 
 
-def _passed(candidates: Candidates, keep: RowFilter) -> BoolArray:
+def _passed(candidates: Candidates, check: RowFilter) -> BoolArray:
     """Which candidates pass a filter, shape (n_people, n_draws); of equal ones only the first."""
     passed = np.zeros(candidates.shape, dtype=bool)
     person, draw = np.nonzero(candidates.distinct[candidates.group])
     for start in range(0, person.size, ROWS_PER_PIECE):
         piece = slice(start, start + ROWS_PER_PIECE)
         selected = candidates.select(person[piece], draw[piece])
-        passed[person[piece], draw[piece]] = keep.keeps(selected)
+        passed[person[piece], draw[piece]] = check.keeps(selected)
     return passed

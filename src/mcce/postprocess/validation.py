@@ -29,6 +29,8 @@ LIST_MORE = 8
 GROWTH = 5 / 6
 # Excluded candidates scored at once, at least.
 N_EXCLUDED = 1_000
+# In keys, the number of the first person's proof; those of groups are below 0 and above it.
+FIRST_OF_PROOFS = -(2**30)
 
 
 class LazyValidation:
@@ -40,11 +42,11 @@ class LazyValidation:
         decision: Decision,
         scores: ScoreStore,
         group: IntArray,
-        recomputed: Sequence[int] = (),
+        computed_places: Sequence[int] = (),
     ) -> None:
         self.ranked, self.decision, self.scores = ranked, decision, scores
         # The group of each person among those of all factuals.
-        self._group, self._recomputed = group, list(recomputed)
+        self._group, self._computed_places = group, list(computed_places)
         self.n_evaluated = self.n_tried = 0
         self.listing = ranked.first
         self.n_allowed = ranked.first.n_allowed
@@ -177,16 +179,16 @@ class LazyValidation:
         """What tells candidates apart in memory: their group and their draws."""
         candidates = self.ranked.candidates
         codes = candidates.comparison.codes[:, candidates.group[person], draw]
-        codes[self._recomputed] = 0
-        owner = -1 - self._group[person]
-        return np.concatenate([owner[None].astype(np.int32), codes]).T
+        codes[self._computed_places] = 0
+        return keys_of_groups(self._group[person], codes)
 
 
 class ScoreStore:
     """What the predictor said of rows: the memory of a search, which its stages share.
 
-    A key tells a row apart: a person, or a group of people who share draws, and codes. The exact
-    search keeps its own scores, and only learns here which answers were withdrawn.
+    A key tells a row apart: whose it is, and its codes. The keys of people, of groups of people who
+    share draws, and of proofs differ: the codes of the first two leave out recomputed cells. The
+    exact search keeps its own scores, and only learns here which answers were withdrawn.
     """
 
     def __init__(self, n_factuals: int, n_mutable: int, max_evaluations: int | None = None) -> None:
@@ -258,6 +260,25 @@ class ScoreStore:
             self._known, self._valid = np.pad(self._known, more), np.pad(self._valid, more)
             self._score = np.pad(self._score, more)
         return number
+
+
+def keys_of_people(person: IntArray, codes: Codes) -> Codes:
+    """Keys of rows of people, given their codes of shape (n_mutable, n_rows)."""
+    return _keys(person, codes)
+
+
+def keys_of_groups(group: IntArray, codes: Codes) -> Codes:
+    """Keys of draws that groups of people share."""
+    return _keys(-1 - group, codes)
+
+
+def keys_of_proofs(person: IntArray, codes: Codes) -> Codes:
+    """Keys of rows that are visited to prove something of people."""
+    return _keys(FIRST_OF_PROOFS - person, codes)
+
+
+def _keys(whose: IntArray, codes: Codes) -> Codes:
+    return np.concatenate([whose[None].astype(np.int32), codes]).T
 
 
 def score_in_calls(decision: Decision, rows: CandidateRows) -> ScoredRows:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from .output import column_names, is_from
+from .calls import column_names
+from .wrapper import is_from
 
 
 def known_columns(predictor: Any) -> list[str] | None:

@@ -28,8 +28,16 @@ from sklearn.pipeline import Pipeline
 from ..errors import McceError, ParameterError, shorten
 from ..kernels import BoolArray, CancelledError, ExpiredError, FloatArray
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
-from .adapters import call, check_rows, predictor_error
-from .output import check_complete, check_shape, read_output, to_labels, to_numbers
+from .calls import (
+    call,
+    check_complete,
+    check_rows,
+    check_shape,
+    predictor_error,
+    read_output,
+    to_labels,
+    to_numbers,
+)
 
 Closed = Literal["both", "left", "right", "neither"]
 Method = Literal["predict_proba", "decision_function", "predict", "call"]
@@ -422,7 +430,7 @@ class Decision:
         return fresh, misjudged
 
     def with_margin(self, min_margin: float) -> Decision:
-        """The same decision, but rows must be so far inside the desired set to be valid.
+        """The same decision, but rows must be at least this far inside the desired set to be valid.
 
         Parameters
         ----------

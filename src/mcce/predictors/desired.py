@@ -24,9 +24,8 @@ from sklearn.utils import get_tags
 from ..errors import ParameterError, PredictorError, SchemaError, shorten
 from ..tables.frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter
 from ..tables.schema import Schema
-from .adapters import adapt, known_columns, written_name
+from .calls import adapt, known_columns, list_labels, written_name
 from .decision import Decision, Interval, Method, has_threshold
-from .output import list_labels
 
 _METHODS: tuple[Method, ...] = ("predict_proba", "decision_function", "predict")
 

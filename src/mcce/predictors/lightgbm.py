@@ -18,13 +18,8 @@ import pandas as pd
 
 from ..caching import cached_property
 from ..errors import PredictorError
-from .output import (
-    BoosterWrapper,
-    FrameLike,
-    Output,
-    column_names,
-    is_from,
-)
+from .calls import FrameLike, column_names
+from .wrapper import BoosterWrapper, Output, is_from
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ import pandas as pd
 
 from ..errors import ParameterError, PredictorError, shorten
 from ..tables.columns import is_missing, plain
-from .output import (
-    FrameLike,
+from .calls import FrameLike
+from .wrapper import (
     NumericOutput,
     Wrapper,
     check_native,

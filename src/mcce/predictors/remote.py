@@ -32,7 +32,7 @@ from ..errors import ParameterError, PredictorError, shorten
 from ..kernels import ExpiredError
 from ..runtime.threads import map_ordered
 from ..tables.columns import is_missing, is_time, plain
-from .output import FrameLike, Wrapper, check_output
+from .calls import FrameLike
 from .transport import (
     Address,
     RateLimiter,
@@ -42,6 +42,7 @@ from .transport import (
     post,
     read_address,
 )
+from .wrapper import Wrapper, check_output
 
 LONGEST_PAUSE = 60.0
 # The largest response in bytes, and for each row and class.

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import PredictorError
-from .output import (
-    FrameLike,
+from .calls import FrameLike
+from .wrapper import (
     NumericOutput,
     Wrapper,
     check_native,

@@ -19,13 +19,8 @@ import pandas as pd
 
 from ..caching import cached_property
 from ..errors import PredictorError
-from .output import (
-    BoosterWrapper,
-    FrameLike,
-    Output,
-    column_names,
-    is_from,
-)
+from .calls import FrameLike, column_names
+from .wrapper import BoosterWrapper, Output, is_from
 
 OUTPUTS: dict[str, Output] = {
     "binary:logistic": "probabilities",

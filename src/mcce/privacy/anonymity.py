@@ -26,8 +26,8 @@ from ..errors import ParameterError, SchemaError, shorten
 from ..explainer import MCCE, requirements_of
 from ..fitted import Fitted
 from ..kernels import IntArray
-from ..model.registry import is_private
 from ..parameters import check_count, check_real
+from ..protocols import is_private
 from ..search.consequences import ComputedColumn
 from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema

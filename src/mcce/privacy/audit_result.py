@@ -21,8 +21,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ..confidence import clopper_pearson
 from ..errors import ParameterError, shorten
-from ..intervals import clopper_pearson
 from ..kernels import FloatArray, IntArray
 from ..metrics.privacy import Z95
 from ..parameters import check_real
@@ -332,8 +332,7 @@ class DPBound:
     epsilon, delta, confidence
         The guarantee, and the confidence of all thresholds together.
     epsilon_low
-        The attack shows that epsilon is at least so much, with this confidence; 0 if it shows
-        nothing.
+        A lower bound of epsilon at this confidence; 0 if the attack shows nothing.
     thresholds
         One row per threshold and direction: ``direction`` ("high" calls scores from the threshold
         on members, "low" those below), ``threshold``, ``tpr`` with its lower bound ``tpr_low``,

@@ -23,7 +23,7 @@ from ..analysis.answers import EncodedAnswers
 from ..analysis.ranges import RangeSettings, join_tables
 from ..constraints.collection import Constraints
 from ..counterfactuals.anonymous import FrameT
-from ..counterfactuals.people import ALREADY, ANSWERED
+from ..counterfactuals.parts import ALREADY, ANSWERED
 from ..counterfactuals.result import Counterfactuals, native_rows, native_table
 from ..errors import McceWarning, ParameterError, shorten
 from ..explainer import MCCE, requirements_of

@@ -23,11 +23,11 @@ from ..constraints.constraint import Constraint
 from ..errors import NotFittedError, SavedFileError, shorten
 from ..fitted import Fitted, Needs
 from ..kernels import DRAWS_VERSION, IntArray, rows_as_bytes
-from ..model.registry import find_generator, is_private, limit_inputs, visit_order_of
+from ..model.registry import find_generator, visit_order_of, with_limited_inputs
 from ..plausibility.model import PlausibilityModel
 from ..predictors.decision import Decision, Interval
 from ..predictors.desired import decision_on
-from ..protocols import Generator
+from ..protocols import Generator, is_private
 from ..search.config import check_inputs, find_search
 from ..tables.features import Feature
 from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
@@ -69,7 +69,7 @@ def save(
     parameters = {name: value for name, value in parameters.items() if name != "predictor"}
     document: dict[str, Any] = {"parameters": _pack_parameters(parameters, fitted.schema)}
     document["schema"] = _pack_schema(fitted.schema)
-    check_inputs(fitted, find_search(parameters["search"], parameters["generator"]))
+    check_inputs(fitted, find_search(parameters["search"], private=is_private(fitted.generator)))
     document["model"] = {"n_desired": fitted.n_desired} | pack_fitted(fitted.generator)
     document["distance"] = pack_distance(fitted.distance)
     document["draws"] = {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
@@ -194,8 +194,9 @@ def _unpack_feature(plain: Any) -> Feature:
 def _unpack_model(document: dict[str, Any], parameters: Parameters, schema: Schema) -> Fields:
     """The parts of what ``fit`` learned that every file has."""
     blank = find_generator(parameters["generator"])
-    beyond_paper = find_search(parameters["search"], parameters["generator"]).needs.beyond_paper
-    blank = limit_inputs(blank, parameters["generator"], schema, beyond_paper)
+    needs = find_search(parameters["search"], private=is_private(blank)).needs
+    if needs.beyond_paper:
+        blank = with_limited_inputs(blank, parameters["generator"], schema)
     model = dict(document["model"])
     n_desired = check_integer(model.pop("n_desired"), "the number of desired rows", 2**53)
     draws = check_entries(document["draws"], ("version", "seed"), "what it says of draws")
@@ -233,9 +234,10 @@ class _Contents:
 
     @classmethod
     def of(cls, parameters: Parameters, n_desired: int, generator: Generator) -> _Contents:
-        needs = find_search(parameters["search"], parameters["generator"]).needs
+        private = is_private(generator)
+        needs = find_search(parameters["search"], private=private).needs
         relations = needs.relations and parameters["ignore_relations"] is not True
-        return cls(needs, relations, n_desired > 0, is_private(generator))
+        return cls(needs, relations, n_desired > 0, private)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model.registry import is_private
+from ..protocols import is_private
 from ..tables.schema import Schema
 from . import archive
 from .document import unpack_parameters, unpack_schema

@@ -1,25 +1,34 @@
 """Which search to run: the paper's, the named searches beyond it, and your own.
 
 What a search needs from the explainer is checked here too, before anything is drawn. ``PRESETS``
-holds each search by name.
+holds each search by name, ``DEFAULTS`` what it requires of answers, ``COSTS`` what it looks for.
+
+A search beyond the paper looks for the cheapest row that may be returned. Costs are compared with
+the price of having one more row scored, so their scale matters as well as their order. Rows that
+exceed the smallest sufficient number of changes by more than ``extra_changes``, and copies of
+training rows, come after all others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
 
 from ..constraints.collection import Constraints
 from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
 from ..fitted import Fitted, Needs
-from ..model.registry import find_generator, is_private, require
+from ..kernels import FloatArray, IntArray
+from ..model.registry import require
 from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
-from ..protocols import Distance, Generator
+from ..protocols import Distance, Generator, is_private
 
 if TYPE_CHECKING:
+    from ..plausibility.model import PlausibilityModel
     from ..relations.relation import FoundRelation
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "nearest", "exact"]
@@ -37,6 +46,8 @@ RANKINGS = RANK_BY, BY_ACTIONS
 N_SAMPLES_OF_PAPER, N_SAMPLES = 1000, 100
 # The most draws of people without an answer.
 MAX_SAMPLES = 10_000
+# Infinite distances cost as much as this.
+LARGEST = 1e300
 
 
 class Defaults(NamedTuple):
@@ -76,10 +87,10 @@ class Search:
         larger share gives more realistic answers with more changes; 0 requires nothing. None is
         0.05 for "balanced", 0.25 for "plausible", 0 for "paper" and 0.01 for the others.
     extra_changes
-        How many more changes than the fewest that suffice for a person, as far as the search knows,
-        an answer may have in exchange for being better: the first one and further ones alike. None
-        is 1 for "balanced" and "plausible", and any number for "nearest". The others put the fewest
-        changes first and accept 0 alone; their further answers have as many changes as it takes.
+        How many changes an answer may have beyond the fewest known to suffice for the person, if
+        that makes it better. Holds for every answer. None is 1 for "balanced" and "plausible", and
+        any number for "nearest". The others put the fewest changes first and accept 0 alone; their
+        further answers have as many changes as it takes.
     max_samples
         The most draws of people without an answer. None draws no more for the paper's search, and
         up to 10,000 for the others.
@@ -135,7 +146,6 @@ class Search:
     rank_by: Sequence[RankKey] = RANK_BY
     tolerance: float = 0.0
     max_evaluations: int | None = None
-    is_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if str(self.name) == "exact":
@@ -212,8 +222,8 @@ class Search:
         return first, max(first, most)
 
     @property
-    def fallback(self) -> Search:
-        """The search itself; see :attr:`ExactSearch.fallback`."""
+    def sampling_search(self) -> Search:
+        """The search by draws and changes: this one."""
         return self
 
     @property
@@ -270,7 +280,6 @@ class ExactSearch:
     keep_unseen: bool = True
     margin: float = 0.0
     copies: Copies = "allow"
-    is_exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count("max_rows", self.max_rows)
@@ -288,8 +297,8 @@ class ExactSearch:
         )
 
     @property
-    def fallback(self) -> Search:
-        """The search for people whose rows exceed the budget."""
+    def sampling_search(self) -> Search:
+        """The search by draws and changes: the one for people whose proof exceeds the budget."""
         return Search(
             "near",
             min_plausibility=0.0,
@@ -315,19 +324,19 @@ class ExplainSettings:
     verbose: bool
 
     @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> ExplainSettings:
-        """The settings among the parameters of an explainer."""
+    def from_parameters(cls, parameters: Mapping[str, Any], *, private: bool) -> ExplainSettings:
+        """The settings among the parameters of an explainer, whose generator may be private."""
         named = {f.name: parameters[f.name] for f in fields(cls)}
-        return cls(**named | {"search": find_search(parameters["search"], parameters["generator"])})
+        return cls(**named | {"search": find_search(parameters["search"], private=private)})
 
 
-def find_search(search: Any, generator: Any = "trees") -> Search | ExactSearch:
+def find_search(search: Any, *, private: bool) -> Search | ExactSearch:
     """The search of that name, or the object itself; None is the default.
 
     That is "balanced", or "paper" with a private generator, whose budget covers nothing else.
     """
     if search is None:
-        search = "paper" if is_private(find_generator(generator)) else "balanced"
+        search = "paper" if private else "balanced"
     if isinstance(search, str) and search in PRESETS:
         return PRESETS[search]
     if isinstance(search, type) and issubclass(search, (Search, ExactSearch)):
@@ -415,6 +424,17 @@ def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
         )
 
 
+def plausibility_model(fitted: Fitted) -> PlausibilityModel:
+    """The model of accepted rows; raises if fit did not learn one."""
+    if fitted.plausibility is None:
+        raise NotFittedError(
+            "fit did not learn what accepted rows look like: its search is the paper's, or no "
+            "training row has the desired decision. Fit again with search='balanced' or any other "
+            "but 'paper'."
+        )
+    return fitted.plausibility
+
+
 def kept_relations(
     fitted: Fitted, settings: ExplainSettings, constraints: Constraints
 ) -> list[FoundRelation]:
@@ -457,6 +477,84 @@ def _not_for_exact(name: str, supported: str | None, given: str | float) -> Para
         f"distance, so {name} must be {supported!r}, got {shorten(given)}. Leave it out, or use "
         "another search."
     )
+
+
+@dataclass(frozen=True, eq=False)
+class RowMeasures:
+    """What costs are made of, for some rows."""
+
+    n_changes: IntArray
+    # Summed over the features.
+    distance: FloatArray
+    # Mean distance to the nearest accepted rows, and its median among accepted rows.
+    knn_distance: FloatArray
+    median_knn: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of a named search, and the price of having a row scored."""
+
+    of_rows: Callable[[RowMeasures], FloatArray]
+    price: Callable[[float], float]
+    uses_knn: bool = True
+    # Whether fewer changes always cost less.
+    fewest_first: bool = False
+    # Whether nothing but the distance counts.
+    by_distance: bool = False
+
+
+def sparse(rows: RowMeasures) -> FloatArray:
+    """The fewest changes; then rows close to real accepted ones and to the person."""
+    return (
+        rows.n_changes
+        + 0.86 * _saturating(rows.knn_distance, rows.median_knn)
+        + 0.12 * _distance_share(rows)
+    )
+
+
+def near(rows: RowMeasures) -> FloatArray:
+    """The fewest changes; then the smallest distance."""
+    return rows.n_changes + 0.9 * _distance_share(rows)
+
+
+def nearest(rows: RowMeasures) -> FloatArray:
+    """The smallest distance, however many changes."""
+    return np.minimum(rows.distance, LARGEST)
+
+
+def balanced(rows: RowMeasures) -> FloatArray:
+    """Close to real accepted rows, with few and small changes."""
+    distance = np.minimum(rows.distance, LARGEST)
+    return rows.knn_distance + 0.1 * distance + _per_change(rows.median_knn) * rows.n_changes
+
+
+def plausible(rows: RowMeasures) -> FloatArray:
+    """Close to real accepted rows, with few changes."""
+    return rows.knn_distance + 0.5 * _per_change(rows.median_knn) * rows.n_changes
+
+
+COSTS: Mapping[str, Cost] = {
+    "sparse": Cost(sparse, lambda median_knn: 0.02, fewest_first=True),
+    "near": Cost(near, lambda median_knn: 0.01, uses_knn=False, fewest_first=True),
+    "nearest": Cost(nearest, lambda median_knn: 0.02, uses_knn=False, by_distance=True),
+    "balanced": Cost(balanced, lambda median_knn: 0.02 * _per_change(median_knn)),
+    "plausible": Cost(plausible, lambda median_knn: 0.02 * _per_change(median_knn)),
+}
+
+
+def _per_change(median_knn: float) -> float:
+    return 0.1 + 0.15 * median_knn
+
+
+def _saturating(values: FloatArray, half: float) -> FloatArray:
+    """From 0 to 1, and a half at ``half``."""
+    values = np.minimum(values, LARGEST)
+    return values / (values + max(half, 1e-9))
+
+
+def _distance_share(rows: RowMeasures) -> FloatArray:
+    return _saturating(rows.distance, 0.5)
 
 
 PRESETS: dict[str, Search | ExactSearch] = {name: Search(name) for name in DEFAULTS} | {  # type: ignore[arg-type]

@@ -22,14 +22,14 @@ import numpy as np
 
 from ..candidates import CandidateRows, MeasuredRows
 from ..constraints.limits import FactualLimits
-from ..counterfactuals.people import Reason
+from ..counterfactuals.parts import Reason
 from ..distances import Gower, measure_rows
 from ..generate import FactualBlock, blocks
 from ..kernels import BoolArray, Codes, ExpiredError, IntArray, Person, gower_gap
 from ..model.registry import require
 from ..postprocess.filters import RowFilter, RowRules
 from ..postprocess.ranking import ROWS_PER_PIECE
-from ..postprocess.validation import GROWTH, score_in_calls
+from ..postprocess.validation import GROWTH, keys_of_proofs, score_in_calls
 from ..predictors.decision import ScoredRows
 from ..protocols import CapableGenerator, Distance
 from ..runtime.threads import map_ordered
@@ -37,8 +37,6 @@ from ..tables.schema import OWN
 from .config import ENUMERATION_NEEDED, ExactSearch
 from .stage import SearchOutcome, SearchTask, Stage, run_blocks
 
-# The key of the first person's rows among those that were withdrawn.
-FIRST_KEY = -(2**30)
 # Rows of a person that are listed at first, and at most at a time.
 N_LISTED, MAX_LISTED = 256, 10_000
 
@@ -114,8 +112,7 @@ class ExactStage:
         codes = np.concatenate(parts, axis=1)
         codes = np.where(codes == factuals.codes[factuals.schema.mutable][:, owner], OWN, codes)
         rows = CandidateRows(factuals, owner, codes, factuals.tables)
-        # Apart from the keys of draws and of pools, whose recomputed cells are left out.
-        keys = np.concatenate([(FIRST_KEY - owner)[None].astype(np.int32), codes]).T
+        keys = keys_of_proofs(owner, codes)
         allowed, scored = self._score(rows, keys)
         last = np.zeros_like(scored.valid)
         if self.not_last is not None:
@@ -132,11 +129,11 @@ class ExactStage:
         """Which rows are allowed, and the scores of these."""
         allowed = ~self.task.scores.are_withdrawn(keys)
         if self.task.consequences is not None:
-            allowed &= self.task.consequences.have_actions(rows.codes)
+            allowed &= self.task.consequences.causes_change(rows.codes)
         for start in range(0, allowed.size, ROWS_PER_PIECE):
             piece = np.arange(start, min(start + ROWS_PER_PIECE, allowed.size))
-            for keep in self.rules.filters:
-                allowed[piece] &= keep.keeps(rows.take(piece))
+            for check in self.rules.filters:
+                allowed[piece] &= check.keeps(rows.take(piece))
         scored = score_in_calls(self.task.decision, rows.take(allowed))
         score, valid = np.full(allowed.size, np.nan), np.zeros(allowed.size, dtype=bool)
         score[allowed], valid[allowed] = scored.score, scored.valid
@@ -266,7 +263,7 @@ class Proof:
         return Reason("proven", f"{text}({self.n_listed} rows, {self.n_scored} allowed).")
 
     def _add_needed(self, parts: list[MeasuredRows], valid: MeasuredRows) -> None:
-        """Add rows, up to as many as wanted, that no answer equals with fewer of their changes."""
+        """Add as many rows as wanted, unless an answer already makes a subset of their changes."""
         answers = [one for part in parts for one in part.rows.codes.T]
         n_before, needed = len(answers), list[int]()
         for at, row in enumerate(valid.rows.codes.T):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
-from ..counterfactuals.people import UNANSWERED, ResultRows
+from ..counterfactuals.parts import UNANSWERED, ResultRows
 from ..counterfactuals.result import Counterfactuals, make_counterfactuals
 from ..distances import measure_rows
 from ..errors import McceWarning, ParameterError, shorten
@@ -26,7 +26,7 @@ from ..protocols import Callback, Progress
 from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, Schema
-from .config import ExplainSettings
+from .config import ExactSearch, ExplainSettings
 from .plan import find_answers
 from .stage import Monitor, SearchOutcome, SearchRequest
 
@@ -55,12 +55,12 @@ def explain(
     try:
         outcome = find_answers(request, positions)
         stopped = monitor.stopped
-        if outcome.reasons and not settings.search.fallback.is_paper:
+        if outcome.reasons and not settings.search.sampling_search.is_paper:
             from .relaxing import add_remedies
 
             outcome = add_remedies(request, outcome)
     except MemoryError:
-        n_samples = settings.search.fallback.n_draws(settings.n_samples)[0]
+        n_samples = settings.search.sampling_search.n_draws(settings.n_samples)[0]
         raise ParameterError(
             f"The candidates need more memory than there is, with n_samples={n_samples} "
             f"draws per person, memory={settings.memory!r} megabytes per block of people, and "
@@ -96,9 +96,9 @@ def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Call
 def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
     """Raise if the candidates of one person cannot fit into memory, before trying."""
     # An exact search draws only for people beyond its budget.
-    if settings.search.is_exact:
+    if isinstance(settings.search, ExactSearch):
         return
-    n_samples, most = settings.search.fallback.n_draws(settings.n_samples)
+    n_samples, most = settings.search.sampling_search.n_draws(settings.n_samples)
     n_bytes = most * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
     if n_bytes > physical_memory():
         name = "n_samples" if most == n_samples else "max_samples"
@@ -129,7 +129,7 @@ def _further_measures(
     # These two are always measured.
     if fitted.distance.name not in ("gower", "l1"):
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
-    if settings.search.is_exact:
+    if isinstance(settings.search, ExactSearch):
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
     if fitted.plausibility is not None:
         measures |= fitted.plausibility.measures(outcome.answers.rows)

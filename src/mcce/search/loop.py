@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..candidates import MeasuredRows
-from ..counterfactuals.people import Reason
+from ..counterfactuals.parts import Reason
 from ..distances import is_mean, is_plain_gower
 from ..generate import FactualBlock
 from ..kernels import (
@@ -36,10 +36,9 @@ from ..kernels import (
     times_seen_before,
 )
 from ..postprocess.diversity import NonRedundant, diverse_ranks
-from ..postprocess.ranking import Ranking
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
-from .costs import Cost, RowMeasures
+from .config import Cost, RowMeasures
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
 from .reasons import pool_reasons
 from .sources import Sources
@@ -62,7 +61,7 @@ MAX_BETTER = 16
 SINGLE, SEVERAL, MORE_DRAWS, ALL_DRAWS = range(4)
 # Rows scored at most at each width.
 MAX_TRIES = (4, 12, 36, 150)
-# After so many rows, those less likely to be valid than the latter are not scored.
+# After this many rows, those less likely to be valid than the latter are not scored.
 MIN_TRIES, HOPELESS = 12, 1e-3
 # By how much each refused row of a person raises the price of the next.
 WARY = 1.0
@@ -94,7 +93,6 @@ class PoolStage:
     rules: PoolRules
     cost: Cost
     extra_changes: int
-    ranking: Ranking
     n_samples: int
     max_samples: int
     accepted: tuple[IntArray | Codes, ...]
@@ -116,7 +114,7 @@ class PoolStage:
     def _run_block(self, block: FactualBlock) -> SearchOutcome:
         started, loop, expired = time.perf_counter(), None, False
         monitor = self.task.request.monitor
-        further = self.ranking.n_counterfactuals > 1
+        further = self.rules.ranking.n_counterfactuals > 1
         try:
             with self.task.within_deadline():
                 loop = Loop(self, block)
@@ -464,7 +462,7 @@ class FurtherAnswers:
 
     def __init__(self, loop: Loop) -> None:
         self._loop, self._pool = loop, loop.pool
-        self._ranking = loop.stage.ranking
+        self._ranking = loop.stage.rules.ranking
 
     def find(self) -> None:
         """Score rows that would be further answers, until all that are selected are good."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..candidates import MeasuredRows
-from ..counterfactuals.people import Reason
+from ..counterfactuals.parts import Reason
 from ..generate import FactualBlock, generate
 from ..kernels import BoolArray, IntArray, Listing
 from ..postprocess.filters import RowFilter
@@ -75,7 +75,7 @@ class PaperStage:
         task, started = self.task, time.perf_counter()
         (block, ranked, seconds), monitor = prepared, task.request.monitor
         validation = LazyValidation(
-            ranked, task.decision, task.scores, block.group, task.computed_places
+            ranked, task.decision, task.scores, block.group, computed_places=task.computed_places
         )
         while not monitor.stopped and not validation.settled.all():
             validation.next_batch()
@@ -133,7 +133,7 @@ def _reasons_and_misses(
             n_scored=int(listing.n_allowed[row]),
             n_accepted=int(valid[row].sum()),
             best_score=float(score[nearest][row]),
-            excluding=[keep for keep, excludes in excluding.items() if excludes[row]],
+            excluding=[check for check, excludes in excluding.items() if excludes[row]],
         )
         if changes[row]
         else NO_CHANGE
@@ -148,12 +148,12 @@ def _excluding(
     """Whether each filter and bound excludes any valid draw of each person."""
     rules, draw = ranked.ranking.rules, listing.draw.astype(np.int64)
     keeps: dict[RowFilter, BoolArray] = {
-        one: np.take_along_axis(passed[person], draw, axis=1)
-        for one, passed in zip(rules.filters, ranked.passed, strict=True)
+        check: np.take_along_axis(passed[person], draw, axis=1)
+        for check, passed in zip(rules.filters, ranked.passed, strict=True)
     }
     if rules.plausible is not None:
         keeps[rules.plausible] = ranked.plausible(person, listing.draw, valid)
     for bound in rules.bounds:
         cost: np.ndarray = listing.sparsity if bound.distance is None else listing.distance
         keeps[bound] = cost <= bound.most
-    return {one: np.any(valid & ~kept, axis=1) for one, kept in keeps.items()}
+    return {check: np.any(valid & ~kept, axis=1) for check, kept in keeps.items()}

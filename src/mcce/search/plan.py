@@ -20,10 +20,10 @@ from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
-from ..fitted import Fitted, plausibility_model
+from ..fitted import Fitted
 from ..kernels import Codes, IntArray
 from ..postprocess.filters import (
-    ExcludeTrainingRows,
+    IsNoCopy,
     IsPlausible,
     KeepsRelation,
     ObeysConstraint,
@@ -34,6 +34,7 @@ from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
 from .config import (
     BY_ACTIONS,
+    COSTS,
     RANK_BY,
     Copies,
     ExactSearch,
@@ -42,6 +43,7 @@ from .config import (
     check_inputs,
     check_private,
     kept_relations,
+    plausibility_model,
     weighted,
 )
 from .paper import PaperStage
@@ -61,8 +63,8 @@ MAX_WITHDRAWN = 8
 def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     """Counterfactuals for the factuals at these positions, and reasons why others have none."""
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
-    factuals, is_exact = request.factuals, settings.search.is_exact
-    search, distance = settings.search.fallback, weighted(fitted.distance, constraints)
+    factuals, is_exact = request.factuals, isinstance(settings.search, ExactSearch)
+    search, distance = settings.search.sampling_search, weighted(fitted.distance, constraints)
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
     if is_exact:
@@ -201,7 +203,7 @@ def _all_stages(task: SearchTask) -> list[Stage]:
     kept = kept_relations(task.request.fitted, task.settings, task.request.constraints)
     enforced = [found for found in kept if found.enforced]
     with_all = list[Stage]()
-    if len(enforced) < len(kept) and not task.settings.search.is_exact:
+    if len(enforced) < len(kept) and not isinstance(task.settings.search, ExactSearch):
         with_all = _stages(task, kept, gives_reasons=False)
     return [*with_all, *_stages(task, enforced, gives_reasons=True)]
 
@@ -211,7 +213,7 @@ def _stages(
 ) -> list[Stage]:
     """The stages in order, each for those who have no answer yet."""
     search = task.settings.search
-    if search.fallback.is_paper:
+    if search.sampling_search.is_paper:
         return _paper_stages(task, relations, gives_reasons)
     pool = _pool_stage(task, relations, gives_reasons)
     if not isinstance(search, ExactSearch):
@@ -222,7 +224,7 @@ def _stages(
     # so that people without a proof still get answers.
     has_limit = math.isfinite(task.request.deadline)
     quick_stage = replace(pool, gives_reasons=False) if has_limit else None
-    rules, constraints = pool.ranking.rules, task.request.constraints
+    rules, constraints = pool.rules.row_rules, task.request.constraints
     # A bound on the changes of all features also bounds the proof.
     of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
     bounds = [most for most in (rules.max_sparsity, *of_all) if most is not None]
@@ -235,7 +237,7 @@ def _paper_stages(
     task: SearchTask, relations: Sequence[FoundRelation], gives_reasons: bool
 ) -> list[Stage]:
     """The paper's search, with copies of training rows only where there is nothing else."""
-    search = task.settings.search.fallback
+    search = task.settings.search.sampling_search
     copies_last: tuple[Copies, ...] = "never", "allow"
     in_turn = copies_last if search.copies == "last" else [search.copies]
     n_samples, most = search.n_draws(task.settings.n_samples)
@@ -253,15 +255,16 @@ def _pool_stage(
 ) -> PoolStage:
     """The search beyond the paper."""
     from ..plausibility.surrogate import Surrogate
-    from .costs import COSTS
     from .loop import PoolStage
     from .pool import PoolRules
 
-    search, fitted = task.settings.search.fallback, task.request.fitted
-    ranking, model = _ranking(task, search, relations), fitted.plausibility
+    search, fitted = task.settings.search.sampling_search, task.request.fitted
+    model = fitted.plausibility
     n_samples, most = search.n_draws(task.settings.n_samples)
+    # A search sets what was left out.
+    assert search.extra_changes is not None
     rules = PoolRules(
-        row_rules=ranking.rules,
+        ranking=_ranking(task, search, relations),
         surrogate=fitted.surrogate or Surrogate.unlearned(),
         knn_distance=None if model is None else model.knn_distance_,
         copies_last=search.copies == "last",
@@ -270,13 +273,12 @@ def _pool_stage(
     return PoolStage(
         task,
         rules,
-        COSTS[search.name],
-        search.extra_changes or 0,
-        ranking,
-        n_samples,
-        most,
-        _accepted_counts(fitted),
-        gives_reasons,
+        cost=COSTS[search.name],
+        extra_changes=search.extra_changes,
+        n_samples=n_samples,
+        max_samples=most,
+        accepted=_accepted_counts(fitted),
+        gives_reasons=gives_reasons,
     )
 
 
@@ -328,10 +330,10 @@ def row_rules(
     return RowRules(fitted.distance, search.max_sparsity, search.max_distance, filters, plausible)
 
 
-def _exclude_copies(fitted: Fitted, search: Search | ExactSearch) -> ExcludeTrainingRows:
+def _exclude_copies(fitted: Fitted, search: Search | ExactSearch) -> IsNoCopy:
     if fitted.training_rows is None:
         raise NotFittedError(
             f"search was set to {search!r} after fit, which did not keep the training rows. "
             "Fit again."
         )
-    return ExcludeTrainingRows(fitted.training_rows)
+    return IsNoCopy(fitted.training_rows)

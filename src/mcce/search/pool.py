@@ -35,6 +35,8 @@ from ..kernels import (
 from ..plausibility.model import KnnDistance
 from ..plausibility.surrogate import Surrogate
 from ..postprocess.filters import RowRules
+from ..postprocess.ranking import Ranking
+from ..postprocess.validation import keys_of_people
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
 from .consequences import GrowingTables
@@ -59,11 +61,16 @@ UNKNOWN, MAY_RETURN = -1, 0
 class PoolRules:
     """What the rows of a pool must satisfy, and how they are measured."""
 
-    row_rules: RowRules
+    ranking: Ranking
     surrogate: Surrogate
     knn_distance: KnnDistance | None
     copies_last: bool
     count_actions: bool
+
+    @property
+    def row_rules(self) -> RowRules:
+        """What rows must keep to be returned, valid or not."""
+        return self.ranking.rules
 
 
 class Pool:
@@ -128,6 +135,10 @@ class Pool:
         codes = self.codes(row_ids)
         codes[self.computed_places] = OWN
         return codes
+
+    def keys(self, row_ids: IntArray) -> Codes:
+        """What tells rows apart in the memory of scores: their people and actions."""
+        return keys_of_people(self.positions[self.person[row_ids]], self.actions(row_ids))
 
     def rows(self, row_ids: IntArray) -> CandidateRows:
         """Rows by id."""
@@ -221,11 +232,11 @@ class Pool:
         if not self.task.scores.is_bounded:
             return np.empty(0, dtype=np.int64)
         row_ids = np.flatnonzero(~self.scored & ~self.may_score(self.person))
-        return row_ids[self.task.scores.are_known(self._keys(row_ids))]
+        return row_ids[self.task.scores.are_known(self.keys(row_ids))]
 
     def _within_limit(self, row_ids: IntArray) -> IntArray:
         """Rows with a known score, and as many others as each person's limit allows."""
-        may = self.task.scores.are_known(self._keys(row_ids))
+        may = self.task.scores.are_known(self.keys(row_ids))
         new = np.flatnonzero(~may)
         person = self.person[row_ids[new]]
         left = self.task.scores.n_left(self.positions[person])
@@ -239,7 +250,7 @@ class Pool:
             row_ids = self._within_limit(row_ids)
         if not row_ids.size:
             return
-        rows, keys = self.rows(row_ids), self._keys(row_ids)
+        rows, keys = self.rows(row_ids), self.keys(row_ids)
         started = time.perf_counter()
         scored, n_new = self.task.scores.score(self.task.decision, rows, keys)
         self.n_evaluated += n_new
@@ -251,20 +262,13 @@ class Pool:
         """Rows with their measures, by factual and rank."""
         rows = self.rows(row_ids)
         costs = self.score[row_ids], self.sparsity[row_ids], self.gower(row_ids)
-        return MeasuredRows(rows.compacted(), self._keys(row_ids), rank, *costs).sort()
+        return MeasuredRows(rows.compacted(), self.keys(row_ids), rank, *costs).sort()
 
     def gower(self, row_ids: IntArray) -> FloatArray:
         """Gower distances without weights, whatever distance the search is for."""
         if is_plain_gower(self.rules.row_rules.distance):
             return self.distance[row_ids]
         return measure_rows(Gower(), self.rows(row_ids))
-
-    def _keys(self, row_ids: IntArray) -> Codes:
-        """What tells rows apart in the memory of scores: their people and actions."""
-        keys = self.cells[row_ids].copy()
-        keys[:, 0] = self.positions[keys[:, 0]]
-        keys[:, [1 + at for at in self.computed_places]] = OWN
-        return keys
 
     def _number(self, cells: Codes) -> IntArray:
         n_known, row_ids = len(self.cells), self._row_ids.number_rows(cells)

@@ -16,7 +16,7 @@ import numpy as np
 from ..candidates import MeasuredRows
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
-from ..counterfactuals.people import Reason, ReasonKind
+from ..counterfactuals.parts import Reason, ReasonKind
 from ..kernels import IntArray
 from ..postprocess.filters import Bound, IsPlausible, ObeysConstraint, RowFilter
 from ..predictors.decision import Decision, Interval
@@ -70,7 +70,7 @@ def reason_of(
         sentences.append("None of them keeps all constraints and limits of the search.")
     if excluding:
         kinds = {one: kind_of(one) for one in excluding}
-        kind = next(first for first in IN_WORDS if first in kinds.values())
+        kind = next((first for first in IN_WORDS if first in kinds.values()), "ruled_out")
         names = ", ".join(sorted({one.name + IN_WORDS[kinds[one]] for one in kinds}))
         sentences.append(f"{those} are excluded by {names}.")
     if not may_go_on:

@@ -22,9 +22,9 @@ from sklearn.base import clone
 
 from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
-from ..counterfactuals.people import Reason, ReasonKind
+from ..counterfactuals.parts import Reason, ReasonKind
 from ..fitted import Fitted
-from ..kernels import IntArray
+from ..kernels import FloatArray, IntArray
 from ..runtime.progress import ProgressBar
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN
@@ -82,7 +82,7 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
 
     Where only the required plausibility is in the way, the best such row is the nearest miss.
     """
-    settings, search = request.settings, request.settings.search.fallback
+    settings, search = request.settings, request.settings.search.sampling_search
     monitor, n_desired = request.monitor, request.fitted.n_desired
     if monitor.stopped or not n_desired or search.max_evaluations is not None:
         return outcome
@@ -101,7 +101,12 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
         found, kind = lifted.answers, relaxation.reason_kind
         remedies = [f"Without {relaxation.in_words}"] * found.owner.size
         if kind == "implausible":
-            remedies = _reached_plausibility(request.fitted, found)
+            reached = _plausibility_of(request.fitted, found)
+            # Rows that are plausible enough were not excluded by that.
+            assert search.min_plausibility is not None
+            too_low = reached < search.min_plausibility
+            found = found.take(too_low)
+            remedies = [_with_plausibility(value) for value in reached[too_low].tolist()]
             others = misses.take(~np.isin(misses.owner, found.owner))
             nearest = replace(found, rank=np.zeros_like(found.rank))
             misses = MeasuredRows.concat(request.factuals, [others, nearest])
@@ -113,12 +118,15 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
     return explained.with_seconds({"remedies": time.perf_counter() - started})
 
 
-def _reached_plausibility(fitted: Fitted, found: MeasuredRows) -> list[str]:
-    """The required plausibility with which each row would be an answer, rounded down."""
+def _plausibility_of(fitted: Fitted, found: MeasuredRows) -> FloatArray:
     assert fitted.plausibility is not None
-    reached = fitted.plausibility.measures(found.rows)["plausibility"].tolist()
-    rounded = [float(ONE_DIGIT.create_decimal(repr(value))) for value in reached]
-    return [f"With min_plausibility={value:g}" for value in rounded]
+    plausibility: FloatArray = fitted.plausibility.measures(found.rows)["plausibility"]
+    return plausibility
+
+
+def _with_plausibility(reached: float) -> str:
+    """The required plausibility with which a row would be an answer, rounded down."""
+    return f"With min_plausibility={float(ONE_DIGIT.create_decimal(repr(reached))):g}"
 
 
 def relaxation_table(

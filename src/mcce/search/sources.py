@@ -42,13 +42,13 @@ N_IN_PARTS, MIN_IN_PARTS, FEW_IN_PARTS = 12, 3, 2
 N_PLAUSIBLE, MIN_PLAUSIBLE = 6, 2
 # Draws of a person without an answer that are checked.
 N_LOOKED_AT = 1000
-# Without an answer, first so many times the draws, then as many as there may be.
+# Without an answer, first this many times the draws, then as many as there may be.
 MORE_DRAWS = 10
 # Standardized margins: the least of rows that are tried, and of those with a change left out.
 SHORT, SHORT_OF_LESS = -2.0, -1.0
 # The standardized margin at which a row is likely enough.
 ENOUGH = 1.0
-# Of a draw's changes by what they bring: all prefixes up to this length, then one in so many.
+# Of a draw's changes by what they bring: all prefixes up to this length, then one in this many.
 ALL_PREFIXES, ONE_IN = 12, 4
 # Prefixes that are tried are at most this much longer than the shortest one predicted valid.
 BEYOND_SHORTEST = 2
@@ -546,13 +546,13 @@ class Sources:
         return allowed
 
     def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:
-        """Add the rows of each person with the best predictions, at most so many."""
+        """Add the rows of each person with the best predictions, at most ``most``."""
         kept = self._promising(person, self.pool.standardized_margin(person, codes), most)
         return np.unique(self.pool.add(person[kept], codes[:, kept]))
 
     @staticmethod
     def _promising(person: IntArray, margin: FloatArray, most: int) -> IntArray:
-        """The best predictions of each person, at most so many."""
+        """The best predictions of each person, at most ``most``."""
         order = np.arange(margin.size)
         # Of those that are predicted valid, the ones that only just are have the smallest changes.
         return best_of_each(person, margin < SHORT, np.abs(margin - ENOUGH), order, n=most)
@@ -598,7 +598,7 @@ class FeatureSets:
 
 @lru_cache
 def _subsets(n: int, most: int) -> BoolArray:
-    """Which of n changes to undo at once, at most so many, shape (n_subsets, n)."""
+    """Which of n changes to undo at once, at most ``most``, shape (n_subsets, n)."""
     some = [them for size in range(1, most + 1) for them in combinations(range(n), size)]
     return np.array([[at in them for at in range(n)] for them in some])
 

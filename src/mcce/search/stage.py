@@ -23,7 +23,7 @@ import numpy as np
 from ..candidates import ColumnCache, MeasuredRows
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
-from ..counterfactuals.people import Reason
+from ..counterfactuals.parts import Reason
 from ..fitted import Fitted
 from ..generate import FactualBlock, blocks
 from ..kernels import (

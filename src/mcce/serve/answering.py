@@ -22,13 +22,13 @@ import pandas as pd
 from ..analysis.answers import AnswerVariants, EncodedAnswers
 from ..constraints.collection import read_given
 from ..constraints.constraint import Constraint
-from ..counterfactuals.people import Record, as_records, plain_value
+from ..counterfactuals.parts import Record, as_records, plain_value
 from ..counterfactuals.result import Counterfactuals, number_people
 from ..errors import McceError
 from ..explainer import MCCE, requirements_of
 from ..fitted import Fitted
 from ..predictors.decision import Interval
-from ..protocols import Callback
+from ..protocols import Callback, is_private
 from ..report.labels import Labels
 from ..report.language import languages
 from ..report.letters import write_letters
@@ -257,7 +257,7 @@ def describe(
 
 def _search_name(explainer: MCCE) -> str | None:
     """The name of the search; None if it has limits of its own."""
-    search = find_search(explainer.search, explainer.generator)
+    search = find_search(explainer.search, private=is_private(explainer.fitted_.generator))
     return next((name for name, preset in PRESETS.items() if preset == search), None)
 
 

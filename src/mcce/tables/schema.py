@@ -32,6 +32,8 @@ from .roles import check_kinds, immutable_columns
 
 # Instead of a code: the factual's own cell.
 OWN = -1
+# Tables with more columns are wide.
+WIDE_COLUMNS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +152,11 @@ class Schema:
     def names(self) -> list[Hashable]:
         """Column names in order."""
         return [feature.name for feature in self.features]
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are so many columns that each is modelled from a few others."""
+        return len(self.features) > WIDE_COLUMNS
 
     @cached_property
     def mutable(self) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from ..counterfactuals.people import ALREADY, ANSWERED, UNANSWERED
+from ..counterfactuals.parts import ALREADY, ANSWERED, UNANSWERED
 from ..counterfactuals.result import Counterfactuals
 from ..errors import McceWarning
 from ..protocols import Explainer

@@ -37,7 +37,7 @@ from mcce.kernels import (
     times_seen_before,
 )
 from mcce.kernels._random import absorb
-from mcce.kernels.trees import run_ends
+from mcce.kernels.rows import run_ends
 
 
 def grow_tree(

@@ -19,6 +19,7 @@ from mcce.kernels import (
     IntArray,
     Listing,
     Summation,
+    changed_features,
     differences,
     rows_as_bytes,
 )
@@ -75,7 +76,7 @@ def measure(comparison: Comparison, axes: DistanceAxes) -> FloatArray:
     A mean over no feature at all is infinite, unless the candidate equals the person.
     """
     total = Total(axes.how, (comparison.group.size, comparison.codes.shape[2]))
-    for feature in comparison.changed_features:
+    for feature in changed_features(comparison):
         codes = comparison.codes[feature][comparison.group]
         differs = codes != comparison.own_codes[feature][:, None]
         table, own = axes.coordinates[feature], axes.own_coordinates[feature]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals.people import ALREADY, ANSWERED, UNANSWERED
+from ...counterfactuals.parts import ALREADY, ANSWERED, UNANSWERED
 from ...counterfactuals.result import Counterfactuals
 from ...explainer import MCCE, requirements_of
 from ...fitted import Fitted

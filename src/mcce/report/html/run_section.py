@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ...caching import cached_property
-from ...counterfactuals.people import ALREADY, ANSWERED, UNANSWERED
+from ...counterfactuals.parts import ALREADY, ANSWERED, UNANSWERED
 from ...counterfactuals.result import Counterfactuals
 from ...errors import ParameterError, shorten
 from ...explainer import MCCE, requirements_of

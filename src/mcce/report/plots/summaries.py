@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals.people import UNANSWERED
+from ...counterfactuals.parts import UNANSWERED
 from ...counterfactuals.result import Counterfactuals
 from ...errors import ParameterError, shorten
 from ...kernels import BoolArray, FloatArray

@@ -1,177 +1,29 @@
-"""What a black box returns, as arrays, and as the methods of a scikit-learn predictor.
+"""Black boxes with the methods of a scikit-learn predictor.
 
-Output comes as lists, frames, masked and nullable arrays. A wrapper knows how to query its black
-box; what all of them do with the output is here.
+A wrapper knows how to query its black box; what all of them do with the output is here.
 
-Always true: a masked, null or NaN entry is missing, never a number or a label; no error quotes an
-entry, because a predictor may return cells. What the output of a wrapped black box means
-(probabilities, logits, labels or one score per row) is stated by the user or by the black box
-itself, never guessed from the numbers. Output that cannot mean that is an error.
+Always true: what the output of a wrapped black box means (probabilities, logits, labels or one
+score per row) is stated by the user or by the black box itself, never guessed from the numbers.
+Output that cannot mean that is an error.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from numbers import Real
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError, PredictorError, shorten
-from ..kernels import BoolArray, FloatArray
+from .calls import FrameLike, count_rows, read_output, to_numbers
 
 Output = Literal["probabilities", "logits", "labels", "score"]
 NumericOutput = Literal["logits", "probabilities", "score"]
-FrameLike: TypeAlias = pd.DataFrame | np.ndarray
 
 # Probabilities in single precision do not add up to exactly 1.
 SUM_TOLERANCE = 1e-3
-# Units of times that pandas has.
-UNITS = ("s", "ms", "us", "ns")
-
-
-def read_output(output: Any, name: str = "The predictor") -> tuple[np.ndarray, BoolArray]:
-    """The entries of an output, and which of them are missing."""
-    try:
-        if isinstance(output, np.ma.MaskedArray):
-            entries = np.asarray(output.data)
-            return entries, np.ma.getmaskarray(output) | _is_missing(entries)
-        entries = np.asarray(output)
-        return entries, _is_missing(entries)
-    except Exception as error:
-        failure = error
-    raise PredictorError(
-        f"{name} returned a {type(output).__name__} that NumPy cannot read "
-        f"({type(failure).__name__}). Wrap the predictor in a callable that returns an array (for "
-        "torch: .detach().cpu().numpy())."
-    ).keeping(failure)
-
-
-def to_numbers(
-    entries: np.ndarray, missing: BoolArray | None = None, name: str = "The predictor"
-) -> FloatArray:
-    """Entries as floats, NaN for missing ones; the entries themselves if they are that.
-
-    Floats stay in their precision, so that sums of them have the bits that the predictor gives.
-    """
-    if missing is None:
-        missing = np.zeros(entries.shape, dtype=bool)
-    if entries.dtype.kind == "f" and not missing.any():
-        return entries
-    if entries.dtype.kind in "biuf":
-        numbers = entries.astype(entries.dtype if entries.dtype.kind == "f" else np.float64)
-        numbers[missing] = np.nan
-        return numbers
-    numbers = np.full(entries.shape, np.nan)
-    if entries.dtype == object and all(_is_real(entry) for entry in entries[~missing]):
-        try:
-            numbers[~missing] = [float(entry) for entry in entries[~missing]]
-        except OverflowError:
-            pass
-        else:
-            return numbers
-    raise PredictorError(
-        f"{name} must return numbers that float64 can hold, got {_kind(entries, missing)}. "
-        "If it returns labels, pass the desired label or list of labels as desired."
-    )
-
-
-def to_labels(entries: np.ndarray, name: str, desired: Any) -> pd.Series[Any]:
-    """Entries as labels."""
-    boxed = entries.dtype == object
-    hashable = not boxed or all(isinstance(entry, Hashable) for entry in entries)
-    if not hashable or entries.dtype.kind not in "biufOUSmM":
-        raise PredictorError(
-            f"{name} must return labels such as strings or numbers, got "
-            f"{'objects of another type' if boxed else f'dtype {entries.dtype}'}."
-        )
-    if entries.dtype.kind == "f" and (fractions := entries != np.floor(entries)).any():
-        raise PredictorError(
-            f"desired names labels, {shorten(desired)}, but the predictor returned "
-            f"fractions for {count_rows(fractions)}. For an interval of scores, pass a tuple "
-            "of two numbers."
-        )
-    if entries.dtype.kind in "mM" and np.datetime_data(entries.dtype)[0] not in UNITS:
-        return pd.Series(list_labels(entries), dtype=object)
-    # As objects, because the strings of pandas 3 hold no lone surrogates.
-    return pd.Series(entries, dtype=object if entries.dtype.kind in "OUS" else entries.dtype)
-
-
-def list_labels(entries: np.ndarray) -> list[Any]:
-    """Labels as plain objects, equal for equal times of one unit."""
-    if entries.dtype.kind in "mM" and np.datetime_data(entries.dtype)[0] == "ns":
-        # NumPy lists them as integers, which equal no time.
-        return list(pd.Series(entries))
-    return list(entries.tolist())
-
-
-def check_shape(output: np.ndarray, n_rows: int, name: str, *, at_least: int | None = None) -> None:
-    """Raise unless there is one entry, or a row of enough columns, for each row."""
-    if at_least is None:
-        expected, fits = f"({n_rows},)", output.shape == (n_rows,)
-    else:
-        expected = f"({n_rows}, {at_least} or more)"
-        fits = output.ndim == 2 and len(output) == n_rows and output.shape[1] >= at_least
-    if not fits:
-        raise PredictorError(
-            f"{name} must return an array of shape {expected} for {n_rows} rows, got shape "
-            f"{output.shape}.{_shape_hint(output)}"
-        )
-
-
-def check_complete(missing: BoolArray, entry: str, name: str, frame: pd.DataFrame) -> None:
-    """Raise if entries are missing."""
-    if missing.any():
-        affected = np.flatnonzero(missing.reshape(len(frame), -1).any(axis=1))
-        rows = frame.iloc[affected]
-        related = bool(rows.isna().any(axis=1).all())
-        raise PredictorError(
-            f"{name} returned NaN, null or masked for {count_rows(missing)}. It must return "
-            f"{entry} for every row.{missing_hint(rows) if related else ''}"
-        )
-
-
-def missing_hint(frame: pd.DataFrame) -> str:
-    """What to do about missing values, with the columns that have some."""
-    incomplete = [name for name, column in frame.items() if column.isna().any()]
-    return (
-        f" These columns have missing values: {incomplete!r}. If the predictor cannot handle them, "
-        "put an imputer in front of it or drop the rows."
-    )
-
-
-def count_rows(flagged: BoolArray) -> str:
-    """How many rows are flagged and where the first one is, for errors."""
-    row_numbers = np.flatnonzero(flagged if flagged.ndim == 1 else flagged.any(axis=1))
-    counted = f"{row_numbers.size} of {len(flagged)} rows"
-    return f"{counted}, first at position {row_numbers[0]} of those it was given"
-
-
-def _is_missing(entries: np.ndarray) -> BoolArray:
-    if entries.dtype.kind == "f":
-        return np.isnan(entries)
-    if entries.dtype.kind not in "cOmM":
-        return np.zeros(entries.shape, dtype=bool)
-    return np.asarray(pd.isna(entries), dtype=bool).reshape(entries.shape)
-
-
-def _is_real(entry: Any) -> bool:
-    return isinstance(entry, Real) and not isinstance(entry, np.timedelta64)
-
-
-def _kind(entries: np.ndarray, missing: BoolArray) -> str:
-    if entries.dtype != object:
-        return f"an array of dtype {entries.dtype}"
-    kinds = sorted({type(entry).__name__ for entry in entries[~missing]})
-    return f"objects of type {', '.join(kinds[:5])}"
-
-
-def _shape_hint(output: np.ndarray) -> str:
-    if output.ndim != 2:
-        return ""
-    return " Select one column, e.g. predictor=lambda frame: black_box.predict_proba(frame)[:, 1]."
 
 
 class Wrapper(ABC):
@@ -288,18 +140,6 @@ def is_from(predictor: Any, library: str, name: str) -> bool:
         base.__name__ == name and base.__module__.partition(".")[0] == library
         for base in type(predictor).__mro__
     )
-
-
-def column_names(names: Any, numbered: str | None = None) -> list[str] | None:
-    """Names that are strings, unless they are those that a library gives to unnamed columns."""
-    if names is None or isinstance(names, str) or not hasattr(names, "__len__"):
-        return None
-    listed = list(names)
-    if not all(isinstance(name, str) for name in listed):
-        return None
-    if numbered is not None and listed == [f"{numbered}{at}" for at in range(len(listed))]:
-        return None
-    return [str(name) for name in listed]
 
 
 def holds_numbers(dtype: Any) -> bool:
