@@ -40,7 +40,7 @@ def believed(explainer, frame):
     """Whether the surrogate takes rows for accepted."""
     surrogate = explainer.surrogate_
     predicted = surrogate.predict(explainer.schema_.encode(frame).tree_codes)
-    return surrogate.margin(explainer.decision_, predicted) >= 0
+    return surrogate.desired(explainer.decision_).margin(predicted) >= 0
 
 
 def classifier(train, n_classes=2, model=None):
@@ -68,7 +68,12 @@ def test_probabilities_are_imitated_by_their_logit(train):
     assert surrogate.rank_agreement > 0.7
     # An end that a probability cannot pass does not count.
     asked = np.array([-50.0, edge - 1e-6, edge + 1e-6, 50.0])
-    assert (surrogate.margin(explainer.decision_, asked) > 0).tolist() == [False, False, True, True]
+    assert (surrogate.desired(explainer.decision_).margin(asked) > 0).tolist() == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_scores_outside_of_zero_and_one_are_imitated_as_they_are(train):
@@ -119,7 +124,9 @@ def test_labels_are_imitated_with_and_without_probabilities(train):
 def test_an_interval_with_two_ends_is_aimed_at_from_both_sides(train, people):
     explainer = fitted(score, train, (0.7, 0.8))
 
-    margin = explainer.surrogate_.margin(explainer.decision_, np.array([0.5, 0.7, 0.75, 0.8, 1.0]))
+    margin = explainer.surrogate_.desired(explainer.decision_).margin(
+        np.array([0.5, 0.7, 0.75, 0.8, 1.0])
+    )
 
     assert (np.sign(margin.round(9)) == [-1, 0, 1, 0, -1]).all()
     result = explain(explainer, people)

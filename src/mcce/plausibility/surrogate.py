@@ -49,6 +49,8 @@ RIDGE = 1.0
 EFFECT_BITS = 30
 # Probabilities are clipped to here and as much below 1.
 MIN_PROBABILITY = 2.0**-14
+# Values of each feature that tell how far responses are apart.
+N_LEVELS = 5
 # Scores are taken for no larger than this.
 MAX_SCORE = 2.0**1000
 
@@ -142,10 +144,18 @@ class Surrogate:
         """The predictor's scores of rows, on the scale of the surrogate."""
         return _response(scored, self.link)
 
-    def margin(self, decision: Decision, response: FloatArray) -> FloatArray:
-        """How far inside the desired responses some are; negative outside."""
+    def spread(self, n_codes: IntArray) -> float:
+        """How far responses are apart: each feature's range, the others at their middle values."""
+        codes = np.tile((n_codes // 2)[:, None, None], (1, n_codes.size, N_LEVELS))
+        levels = np.rint(np.linspace(0, n_codes - 1, N_LEVELS, axis=1))
+        codes[np.arange(n_codes.size), np.arange(n_codes.size)] = levels
+        response = self.predict(codes.reshape(n_codes.size, -1).astype(np.int32))
+        return float(np.ptp(response.reshape(-1, N_LEVELS), axis=1).sum())
+
+    def desired(self, decision: Decision) -> Interval:
+        """The desired responses."""
         if self.link == "label":
-            return Interval(0.5, math.inf).margin(response)
+            return Interval(0.5, math.inf)
         low, high, margin = self.threshold, math.inf, decision.min_margin
         if isinstance(decision.desired, Interval):
             # An end that a probability cannot pass does not count.
@@ -157,7 +167,7 @@ class Surrogate:
         if self.link == "logit":
             low = -math.inf if low <= 0 else float(_logit(np.array([low]))[0])
             high = math.inf if high >= 1 else float(_logit(np.array([high]))[0])
-        return Interval(low, max(low, high)).margin(response)
+        return Interval(low, max(low, high))
 
 
 def _predict(

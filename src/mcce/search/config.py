@@ -16,8 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-import numpy as np
-
 from ..constraints.collection import Constraints
 from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
@@ -46,8 +44,8 @@ RANKINGS = RANK_BY, BY_ACTIONS
 N_SAMPLES_OF_PAPER, N_SAMPLES = 1000, 100
 # The most draws of people without an answer.
 MAX_SAMPLES = 10_000
-# Infinite distances cost as much as this.
-LARGEST = 1e300
+# Larger distances cost as much as this, so that penalties stay above them.
+LARGEST = 1e6
 
 
 class Defaults(NamedTuple):
@@ -88,7 +86,8 @@ class Search:
         0.05 for "balanced", 0.25 for "plausible", 0 for "paper" and 0.01 for the others.
     extra_changes
         How many changes an answer may have beyond the fewest known to suffice for the person, if
-        that makes it better. Holds for every answer. None is 1 for "balanced" and "plausible", and
+        that makes it better. Holds for every answer, and for the first one as far as is known
+        before further ones are looked for. None is 1 for "balanced" and "plausible", and
         any number for "nearest". The others put the fewest changes first and accept 0 alone; their
         further answers have as many changes as it takes.
     max_samples
@@ -292,6 +291,8 @@ class ExactSearch:
         """What this search needs from the explainer."""
         return Needs(
             beyond_paper=True,
+            # For people whose proof exceeds the budget; a private model goes without.
+            surrogate=True,
             relations=True,
             training_rows=self.copies != "allow",
         )
@@ -382,8 +383,7 @@ def check_private(
         return
     needs = search.needs
     reads = {
-        "learns what accepted training rows look like": needs.requires_plausibility
-        or needs.surrogate,
+        "learns what accepted training rows look like": needs.requires_plausibility,
         "keeps the training rows, to tell copies of them": needs.training_rows,
         "keeps relations that are found in the training rows": (
             needs.relations and ignore_relations is not True
@@ -520,13 +520,12 @@ def near(rows: RowMeasures) -> FloatArray:
 
 def nearest(rows: RowMeasures) -> FloatArray:
     """The smallest distance, however many changes."""
-    return np.minimum(rows.distance, LARGEST)
+    return rows.distance
 
 
 def balanced(rows: RowMeasures) -> FloatArray:
     """Close to real accepted rows, with few and small changes."""
-    distance = np.minimum(rows.distance, LARGEST)
-    return rows.knn_distance + 0.1 * distance + _per_change(rows.median_knn) * rows.n_changes
+    return rows.knn_distance + 0.1 * rows.distance + _per_change(rows.median_knn) * rows.n_changes
 
 
 def plausible(rows: RowMeasures) -> FloatArray:
@@ -549,7 +548,6 @@ def _per_change(median_knn: float) -> float:
 
 def _saturating(values: FloatArray, half: float) -> FloatArray:
     """From 0 to 1, and a half at ``half``."""
-    values = np.minimum(values, LARGEST)
     return values / (values + max(half, 1e-9))
 
 

@@ -38,7 +38,7 @@ from ..kernels import (
 from ..postprocess.diversity import NonRedundant, diverse_ranks
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
-from .config import Cost, RowMeasures
+from .config import LARGEST, Cost, RowMeasures
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
 from .reasons import pool_reasons
 from .sources import Sources
@@ -77,8 +77,10 @@ UNMEASURED = 0.25
 IMPOSSIBLE, TRUSTED = 2e-3, 0.5
 # How often the search restarts with what the scores have shown.
 MAX_RESTARTS = 2
-# Penalties: per change above the limit, for a copy, and for a copy where there is no answer yet.
-PER_EXCESS, COPY, COPY_UNANSWERED = 100.0, 1e6, 10.0
+# Penalties, above all costs: for each change beyond the limit, and for a copy.
+PER_EXCESS, COPY = 1e7, 1e10
+# The same for people who have no answer yet.
+EXCESS_UNANSWERED, COPY_UNANSWERED = 100.0, 10.0
 # For each further answer: rows scored at most, and rows it is chosen from.
 TRIES_PER_ANSWER, CHOICE_PER_ANSWER = 12, 10
 # Of the latter, this many that change the same features come first.
@@ -225,10 +227,16 @@ class Loop:
         distance = pool.distance[row_ids] * self._scale
         at_least = np.maximum(self._own_knn[person] - distance, UNMEASURED * self._median_knn)
         knn_distance = np.where(np.isnan(knn_distance), at_least, knn_distance)
+        distance, knn_distance = np.minimum([distance, knn_distance], LARGEST)
         measures = RowMeasures(n_changes, distance, knn_distance, self._median_knn)
-        excess = np.maximum(n_changes - self.fewest[person] - self.stage.extra_changes, 0)
-        cost = self.stage.cost.of_rows(measures) + PER_EXCESS * excess
+        cost = self.stage.cost.of_rows(measures) + PER_EXCESS * self._excess(row_ids)
         return cost + COPY * pool.copy[row_ids]
+
+    def _excess(self, row_ids: IntArray) -> IntArray:
+        """How many changes rows have beyond what answers may have."""
+        most = self.fewest[self.pool.person[row_ids]] + self.stage.extra_changes
+        excess: IntArray = np.maximum(self.pool.n_changes[row_ids] - most, 0)
+        return excess
 
     def open_rows(self, people: IntArray) -> IntArray:
         """Rows of people that were not scored, and that nothing excludes as far as is known."""
@@ -281,8 +289,10 @@ class Loop:
         # Of a few rows, everything that may be better is scored.
         price = np.where(complete, 0.0, self._price * (1 + WARY * self.n_refused[person]))
         index = self.costs(row_ids) + price / np.maximum(chance, MIN_CHANCE)
-        # Where nothing else is likely to do, a copy is better than nothing.
-        index -= (COPY - COPY_UNANSWERED) * (pool.copy[row_ids] & (self.best[person] < 0))
+        # Where nothing else is likely to do, a copy or more changes are better than nothing.
+        less = (COPY - COPY_UNANSWERED) * pool.copy[row_ids]
+        less += (PER_EXCESS - EXCESS_UNANSWERED) * self._excess(row_ids)
+        index -= np.where(self.best[person] < 0, less, 0.0)
         hopeless = (chance < HOPELESS) & (self.n_tried[person] >= MIN_TRIES) & ~complete
         return np.where(hopeless, np.inf, index)
 
@@ -524,8 +534,10 @@ class FurtherAnswers:
             most = fewest[pool.person[row_ids]] + loop.stage.extra_changes
             few = is_first | (pool.n_changes[row_ids] <= most)
             row_ids, is_first = row_ids[few], is_first[few]
-        answered = loop.best[pool.person[row_ids]] >= 0
-        row_ids, is_first = row_ids[answered], is_first[answered]
+        best = loop.best[pool.person[row_ids]]
+        # Copies only where there is nothing else.
+        kept = (best >= 0) & (pool.copy[best] | ~pool.copy[row_ids])
+        row_ids, is_first = row_ids[kept], is_first[kept]
         if not row_ids.size:
             return row_ids, row_ids
         order = np.lexsort((row_ids, loop.costs(row_ids), ~is_first, pool.person[row_ids]))

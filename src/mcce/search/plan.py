@@ -263,9 +263,12 @@ def _pool_stage(
     n_samples, most = search.n_draws(task.settings.n_samples)
     # A search sets what was left out.
     assert search.extra_changes is not None
+    surrogate = fitted.surrogate or Surrogate.unlearned()
+    n_codes = np.array([feature.n_codes for feature in fitted.schema.features])
     rules = PoolRules(
         ranking=_ranking(task, search, relations),
-        surrogate=fitted.surrogate or Surrogate.unlearned(),
+        surrogate=surrogate,
+        spread=surrogate.spread(n_codes),
         knn_distance=None if model is None else model.knn_distance_,
         copies_last=search.copies == "last",
         count_actions=tuple(search.rank_by) == BY_ACTIONS,

@@ -13,6 +13,7 @@ row twice, and for no person more rows than ``max_evaluations``.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,9 +45,17 @@ from .consequences import GrowingTables
 if TYPE_CHECKING:
     from .stage import SearchTask
 
-# Decimals by which predictions and scores are compared: further ones may depend on the number of
-# rows in a call.
+# Decimals of what scores fall short by: further ones may depend on the number of rows in a call.
 DECIMALS = 10
+# So may further bits of the margins of rows, beside the typical error and the desired scores.
+BITS_OF_ERROR, BITS_OF_SCORES = 20, 36
+# The typical error is at least this share of the desired scores.
+LEAST_ERROR = 1e-9
+# Margins of so many typical errors count as no larger.
+MAX_ERRORS = 1e12
+# A person's own score says nothing of other rows if it is off by more than this share of how far
+# the surrogate's responses are apart, and by so many typical errors.
+MISFIT, MISFIT_ERRORS = 0.5, 20.0
 # Errors are halved per differing cell, and shrunk towards zero with this prior weight.
 NO_ERROR = 0.1
 # Rows at least as likely as this are predicted valid.
@@ -63,6 +72,8 @@ class PoolRules:
 
     ranking: Ranking
     surrogate: Surrogate
+    # How far the surrogate's responses are apart.
+    spread: float
     knn_distance: KnnDistance | None
     copies_last: bool
     count_actions: bool
@@ -107,6 +118,13 @@ class Pool:
         self._n_learned: IntArray = np.zeros(positions.size, dtype=np.int64)
         self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
         self.n_evaluated, self.seconds_scored = 0, 0.0
+        self._desired = rules.surrogate.desired(task.decision)
+        ends = np.abs([self._desired.low, self._desired.high])
+        size = ends[np.isfinite(ends) & (ends > 0)].max(initial=0.0) or 1.0
+        # The typical error of the surrogate, and the unit of margins.
+        self.error = max(rules.surrogate.error, LEAST_ERROR * size)
+        unit = max(math.ldexp(self.error, -BITS_OF_ERROR), math.ldexp(size, -BITS_OF_SCORES))
+        self._unit = math.ldexp(1.0, math.frexp(unit)[1])
         self._add_own()
 
     def _add_own(self) -> None:
@@ -183,11 +201,6 @@ class Pool:
     def _own_error(self, person: IntArray) -> FloatArray:
         """The surrogate's error at people's own rows, as far as it corrects other rows."""
         return self._total[person] / (self._weight[person] + NO_ERROR)
-
-    @property
-    def error(self) -> float:
-        """The typical error of the surrogate."""
-        return max(self.rules.surrogate.error, 1e-9)
 
     @property
     def encodings(self) -> CandidateEncodings:
@@ -306,11 +319,14 @@ class Pool:
         self.score[row_ids], self.valid[row_ids] = scored.score, scored.valid
         self.scored[row_ids] = True
         person = self.person[row_ids]
-        # Each person's first scores correct the most.
-        taught = self._n_learned[person] + times_seen_before(person) < MAX_LEARNED
-        np.add.at(self._n_learned, person[taught], 1)
         response = self.rules.surrogate.response(scored)
         error = response - self._response[row_ids]
+        # Each person's first scores correct the most.
+        taught = self._n_learned[person] + times_seen_before(person) < MAX_LEARNED
+        misfit = max(MISFIT * self.rules.spread, MISFIT_ERRORS * self.error)
+        taught &= (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
+        np.add.at(self._n_learned, person[taught], 1)
+        error = np.clip(error, -misfit / MISFIT, misfit / MISFIT)
         new = person[taught], row_ids[taught], error[taught]
         self._errors = tuple(map(np.concatenate, zip(self._errors, new, strict=True)))  # type: ignore[assignment]
         touched = np.zeros(self.positions.size, dtype=bool)
@@ -331,7 +347,10 @@ class Pool:
         self.margin[row_ids] = self._margin(self._response[row_ids] + correction)
 
     def _margin(self, response: FloatArray) -> FloatArray:
-        return self.rules.surrogate.margin(self.task.decision, response).round(DECIMALS)
+        limit = MAX_ERRORS * self.error
+        margin = np.clip(self._desired.margin(response), -limit, limit)
+        rounded: FloatArray = np.rint(margin / self._unit) * self._unit
+        return rounded
 
 
 def _first_new(row_ids: IntArray, n_known: int) -> IntArray:
