@@ -534,10 +534,8 @@ class FurtherAnswers:
             most = fewest[pool.person[row_ids]] + loop.stage.extra_changes
             few = is_first | (pool.n_changes[row_ids] <= most)
             row_ids, is_first = row_ids[few], is_first[few]
-        best = loop.best[pool.person[row_ids]]
-        # Copies only where there is nothing else.
-        kept = (best >= 0) & (pool.copy[best] | ~pool.copy[row_ids])
-        row_ids, is_first = row_ids[kept], is_first[kept]
+        answered = loop.best[pool.person[row_ids]] >= 0
+        row_ids, is_first = row_ids[answered], is_first[answered]
         if not row_ids.size:
             return row_ids, row_ids
         order = np.lexsort((row_ids, loop.costs(row_ids), ~is_first, pool.person[row_ids]))
