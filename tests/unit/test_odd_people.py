@@ -83,7 +83,7 @@ def test_no_weight_lets_an_answer_have_more_changes_than_it_may(search, factor):
     train = pd.DataFrame(rng.integers(0, 6, (600, 4)), columns=list("abcd"))
 
     result = answers(
-        Search(search, min_plausibility=0.0, extra_changes=0),
+        Search(search, min_plausibility=0.0, extra_changes=0, copies="allow"),
         pd.DataFrame(0, index=[0], columns=list("abcd")),
         score,
         (0.5, 1.0),
