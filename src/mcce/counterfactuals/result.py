@@ -67,8 +67,8 @@ class Counterfactuals(Generic[FrameT]):
         as unusual), ``knn_distance_quantile`` (share with a smaller kNN distance) and
         ``no_reference_group`` (no accepted training row has the person's immutable values). After
         all searches but the paper's also ``n_actions``: changes that are no consequences of others.
-        After an exact search also ``proven``: nothing that the model could draw is better. With
-        ``allow_implausible`` also ``plausible``, and after :meth:`from_frame` ``valid``.
+        After an exact search also ``proven``: nothing that the model could draw is better. After
+        :meth:`from_frame` also ``valid``.
     owner : (n_counterfactuals,)
         Position in ``factuals`` of the person each row belongs to.
     people

@@ -10,9 +10,9 @@ its changes undone. For people without an answer, ever wider sources add rows. F
 looked for at the end.
 
 Always true: every answer was accepted by the predictor and may be returned; its versions with up to
-two changes undone (any subset of five) were scored, unless all but certain to be refused, or the
-person's evaluations or the time were used up; a person's answer depends on no other person, and the
-first one not on how many are wanted.
+two changes undone (any subset of five; one by one in "nearest" and of more than 30) were scored,
+unless all but certain to be refused, or the person's evaluations or the time were used up; a
+person's answer depends on no other person, and the first one not on how many are wanted.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ Beyond the paper. Draws of the model (step 2) are realistic as a whole, so the m
 kept. The surrogate also ranks each draw's changes by their effect alone; the shortest prefix that
 it predicts valid enters the pool, also without single changes. Single changes go to frequent or
 evenly spaced values that a person may have, and to values between the person's own and one that is
-predicted valid. Combinations start from the most promising single changes. What follows from
-changes follows in every row, and features that change only together do so here.
+predicted valid. Combinations start from the most promising single changes. For "nearest", paths
+change step by step what brings most for its distance. What follows from changes follows in every
+row, and features that change only together do so here.
 
 Always true: a person's rows depend on no other person.
 """
