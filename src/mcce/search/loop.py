@@ -24,7 +24,7 @@ import numpy as np
 
 from ..candidates import MeasuredRows
 from ..counterfactuals.parts import Reason
-from ..distances import is_mean, is_plain_gower
+from ..distances import is_mean
 from ..generate import FactualBlock
 from ..kernels import (
     BoolArray,
@@ -54,33 +54,16 @@ BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
 N_CHECKED = 8
 # Rows less likely to be valid than this count as no likelier.
 MIN_CHANCE = 1e-9
-# Rows scored for a person who has an answer already, at most.
-MAX_BETTER = 16
-# How wide the search for a person without an answer is: single changes; several; ten times the
-# draws; all draws that there may be.
-SINGLE, SEVERAL, MORE_DRAWS, ALL_DRAWS = range(4)
-# Rows scored at most at each width.
-MAX_TRIES = (4, 12, 36, 150)
-# After this many rows, those less likely to be valid than the latter are not scored.
-MIN_TRIES, HOPELESS = 12, 1e-3
+# Rows scored at most for a person without an answer, until the search widens once, twice, and ends.
+MAX_TRIES = (12, 36, 150)
 # By how much each refused row of a person raises the price of the next.
 WARY = 1.0
 # Single changes that are scored at last where an answer has more: how many, and how likely.
 N_LAST_SINGLES, UNLIKELY = 8, 0.01
 # Where only the distance counts, how often detours from the best answer are looked for.
 MAX_DETOURS = 10
-# Unmeasured knn distances count as this share of the median, or more if the person's own row is far
-# away.
-UNMEASURED = 0.25
-# An answer with changes undone is not scored if it is less likely to be valid than this, and the
-# rank agreement of the surrogate is at least the latter.
-IMPOSSIBLE, TRUSTED = 2e-3, 0.5
-# How often the search restarts with what the scores have shown.
-MAX_RESTARTS = 2
 # Penalties, above all costs: for each change beyond the limit, and for a copy.
 PER_EXCESS, COPY = 1e7, 1e10
-# The same for people who have no answer yet.
-EXCESS_UNANSWERED, COPY_UNANSWERED = 100.0, 10.0
 # For each further answer: rows scored at most, and rows it is chosen from.
 TRIES_PER_ANSWER, CHOICE_PER_ANSWER = 12, 10
 # Of the latter, this many that change the same features come first.
@@ -174,46 +157,36 @@ class Loop:
         self._best_cost: FloatArray = np.full(n_people, np.inf)
         # The fewest changes that do for a person, as far as is known or predicted.
         self.fewest: IntArray = np.full(n_people, self.pool.n_mutable)
-        self.n_tried, self.n_refused, self._n_better, self._n_detours, self._width = np.zeros(
-            (5, n_people), dtype=np.int64
+        self.n_tried, self.n_refused, self._n_detours, self._width = np.zeros(
+            (4, n_people), dtype=np.int64
         )
         self._done: BoolArray = np.zeros(n_people, dtype=bool)
-        # The knn distance of people's own rows: no other row is closer by more than its distance.
-        self._own_knn: FloatArray = np.zeros(n_people)
-        if stage.cost.uses_knn and is_plain_gower(stage.rules.row_rules.distance):
-            own = np.arange(n_people)
-            self.pool.measure_knn(own)
-            self._own_knn = self.pool.knn_distance[own]
 
     def run(self) -> None:
         """Find everybody's first answer."""
-        everybody = np.arange(self._done.size)
-        self.sources.add_singles(everybody)
-        several = everybody
-        if self.stage.cost.fewest_first:
-            # One change that is predicted to do is tried first.
-            single = self._with_likely_single(everybody[self.pool.may_score(everybody)])
-            self.sources.add_draws(single, few=True)
-            several = np.setdiff1d(everybody, single)
-        self.add_several(several)
+        self._add_first(np.arange(self._done.size))
         self._score(self.pool.remembered())
-        self._settle()
-        for _ in range(MAX_RESTARTS):
-            # What was only predicted does not count any more.
-            self.fewest, before = self.fewest_known(), self.best.copy()
-            self._update(np.flatnonzero(before >= 0))
-            self._done = self.best == before
-            if self._done.all() or self.stopped():
-                break
-            self._settle()
-
-    def _settle(self) -> None:
-        """Score rows until nothing is worth it for anybody."""
         while not self.stopped() and not self._done.all():
             people = np.flatnonzero(~self._done)
             chosen = self._choose(people)
             self._score(chosen)
             self._finish_or_widen(np.setdiff1d(people, self.pool.person[chosen]))
+        # What was only predicted does not count any more.
+        self.fewest = self.fewest_known()
+        self._update(np.flatnonzero(self.best >= 0))
+
+    def _add_first(self, people: IntArray) -> None:
+        """Add single changes, draws, and combinations where no single change may do."""
+        self.sources.add_singles(people)
+        people = people[~self.pool.complete[people]]
+        self.sources.add_draws(people, plausible=self.stage.extra_changes > 0)
+        if self.stage.cost.by_distance:
+            self.sources.add_paths(people)
+        pool, rows = self.pool, self.open_rows(people)
+        likely = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= LIKELY)]
+        left = np.setdiff1d(people, pool.person[likely[pool.may_return(likely)]])
+        self.sources.add_singles(left, thorough=True)
+        self.sources.add_combinations(left)
 
     def stopped(self) -> bool:
         """Report the progress; whether to stop."""
@@ -222,12 +195,11 @@ class Loop:
 
     def costs(self, row_ids: IntArray) -> FloatArray:
         """What rows cost, as far as is known."""
-        pool, person = self.pool, self.pool.person[row_ids]
-        knn_distance, n_changes = pool.knn_distance[row_ids], pool.n_changes[row_ids]
-        distance = pool.distance[row_ids] * self._scale
-        at_least = np.maximum(self._own_knn[person] - distance, UNMEASURED * self._median_knn)
-        knn_distance = np.where(np.isnan(knn_distance), at_least, knn_distance)
-        distance, knn_distance = np.minimum([distance, knn_distance], LARGEST)
+        pool = self.pool
+        distance = np.minimum(pool.distance[row_ids] * self._scale, LARGEST)
+        # Unmeasured ones count as none.
+        knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), LARGEST)
+        n_changes = pool.n_changes[row_ids]
         measures = RowMeasures(n_changes, distance, knn_distance, self._median_knn)
         cost = self.stage.cost.of_rows(measures) + PER_EXCESS * self._excess(row_ids)
         return cost + COPY * pool.copy[row_ids]
@@ -277,24 +249,16 @@ class Loop:
     def _may_go_on(self, people: IntArray) -> BoolArray:
         """Whether people may have another row scored."""
         most = np.array(MAX_TRIES)[self._width[people]]
-        few = np.where(
-            self.best[people] >= 0, self._n_better[people] < MAX_BETTER, self.n_tried[people] < most
-        )
-        return (few | self.pool.complete[people]) & self.pool.may_score(people)
+        few = (self.best[people] >= 0) | (self.n_tried[people] < most) | self.pool.complete[people]
+        return few & self.pool.may_score(people)
 
     def _index(self, row_ids: IntArray) -> FloatArray:
-        """How much rows are worth a score, the smaller the better; infinite for hopeless ones."""
+        """How much rows are worth a score, the smaller the better."""
         pool, person = self.pool, self.pool.person[row_ids]
         chance, complete = pool.chance(row_ids), self.pool.complete[person]
         # Of a few rows, everything that may be better is scored.
         price = np.where(complete, 0.0, self._price * (1 + WARY * self.n_refused[person]))
-        index = self.costs(row_ids) + price / np.maximum(chance, MIN_CHANCE)
-        # Where nothing else is likely to do, a copy or more changes are better than nothing.
-        less = (COPY - COPY_UNANSWERED) * pool.copy[row_ids]
-        less += (PER_EXCESS - EXCESS_UNANSWERED) * self._excess(row_ids)
-        index -= np.where(self.best[person] < 0, less, 0.0)
-        hopeless = (chance < HOPELESS) & (self.n_tried[person] >= MIN_TRIES) & ~complete
-        return np.where(hopeless, np.inf, index)
+        return self.costs(row_ids) + price / np.maximum(chance, MIN_CHANCE)
 
     def _check(self, row_ids: IntArray) -> None:
         """Find out what decides whether rows are worth a score."""
@@ -342,7 +306,6 @@ class Loop:
             return
         pool = self.pool
         person = pool.person[row_ids]
-        np.add.at(self._n_better, person, self.best[person] >= 0)
         pool.score_rows(row_ids)
         np.add.at(self.n_tried, person, pool.scored[row_ids])
         np.add.at(self.n_refused, person, pool.scored[row_ids] & ~pool.valid[row_ids])
@@ -379,23 +342,19 @@ class Loop:
         needless = parent[self.pool.valid[child] & (self.pool.excluded_by[child] == MAY_RETURN)]
         return good[~np.isin(good, needless)]
 
-    def keep_unrefused(self, row_ids: IntArray) -> IntArray:
-        """Those of some rows that may be returned and are not known to be refused."""
-        pool = self.pool
-        row_ids = np.unique(row_ids[~pool.scored[row_ids]])
-        refused = pool.chance(row_ids) < IMPOSSIBLE
-        refused &= pool.rules.surrogate.rank_agreement >= TRUSTED
-        row_ids = row_ids[~refused | pool.complete[pool.person[row_ids]]]
-        return row_ids[pool.may_return(row_ids)]
+    def keep_open(self, row_ids: IntArray) -> IntArray:
+        """Those of some rows that were not scored and may be returned."""
+        row_ids = np.unique(row_ids[~self.pool.scored[row_ids]])
+        return row_ids[self.pool.may_return(row_ids)]
 
     def _finish_or_widen(self, people: IntArray) -> None:
         """Go on for people for whom nothing seems worth a score."""
         pool = self.pool
         answered = people[self.best[people] >= 0]
         may = answered[pool.may_score(answered)]
-        child = self.keep_unrefused(self.sources.add_undone(self.best[may])[1])
+        child = self.keep_open(self.sources.add_undone(self.best[may])[1])
         if self.stage.cost.by_distance:
-            closer = self.keep_unrefused(self.sources.add_closer(self.best[may]))
+            closer = self.keep_open(self.sources.add_closer(self.best[may]))
             child = np.union1d(child, closer)
         self._score(child)
         done = np.setdiff1d(answered, pool.person[child])
@@ -403,20 +362,16 @@ class Loop:
             done = np.setdiff1d(done, self._take_detours(done))
         if self.stage.cost.fewest_first:
             done = np.setdiff1d(done, self._try_singles(done))
-        # A copy, or several changes, where only single changes were looked at.
-        better = pool.copy[self.best[done]] | (pool.n_changes[self.best[done]] > 1)
-        wider = better & (self._width[done] == SINGLE) & pool.may_score(done)
-        self._done[done[~wider]] = True
+        self._done[done] = True
         left = np.setdiff1d(people, answered)
-        width, brief = self._width[left], self.stage.task.request.effort == "brief"
-        over = (width == ALL_DRAWS) | (brief & (width > SINGLE))
-        over |= pool.complete[left] | ~pool.may_score(left)
+        last = 0 if self.stage.task.request.effort == "brief" else len(MAX_TRIES) - 1
+        over = (self._width[left] == last) | pool.complete[left] | ~pool.may_score(left)
         self._done[left[over]] = True
-        self.add_several(np.union1d(done[wider], left[~over]))
-        for next_width in (MORE_DRAWS, ALL_DRAWS):
-            theirs = left[~over & (width == next_width - 1)]
-            self.sources.widen(theirs, to_most=next_width == ALL_DRAWS)
-            self._width[theirs] = next_width
+        left = left[~over]
+        self._width[left] += 1
+        for width in range(1, len(MAX_TRIES)):
+            theirs = left[self._width[left] == width]
+            self.sources.widen(theirs, to_most=width == last)
             self.sources.add_combinations(theirs)
 
     def _take_detours(self, people: IntArray) -> IntArray:
@@ -424,7 +379,7 @@ class Loop:
         people = people[self._n_detours[people] < MAX_DETOURS]
         people = people[self.pool.may_score(people)]
         self._n_detours[people] += 1
-        row_ids = self.keep_unrefused(self.sources.add_detours(self.best[people]))
+        row_ids = self.keep_open(self.sources.add_detours(self.best[people]))
         self._score(row_ids)
         return np.unique(self.pool.person[row_ids])
 
@@ -434,7 +389,7 @@ class Loop:
         The most likely of each feature: the surrogate may be wrong about one of them.
         """
         pool = self.pool
-        people = people[(self._n_detours[people] == 0) & (self._width[people] > SINGLE)]
+        people = people[self._n_detours[people] == 0]
         people = people[(pool.n_changes[self.best[people]] > 1) & pool.may_score(people)]
         self._n_detours[people] += 1
         self.sources.add_singles(people, thorough=True)
@@ -447,24 +402,6 @@ class Loop:
         rows = rows[best_of_each(pool.person[rows], -pool.margin[rows], rows, n=N_LAST_SINGLES)]
         self._score(rows)
         return np.unique(pool.person[rows])
-
-    def add_several(self, people: IntArray) -> None:
-        """Add rows with several changes: draws, and combinations where no single change may do."""
-        people = people[self._width[people] == SINGLE]
-        self._width[people] = SEVERAL
-        people = people[~self.pool.complete[people]]
-        self.sources.add_draws(people, plausible=self.stage.extra_changes > 0)
-        if self.stage.cost.by_distance:
-            self.sources.add_paths(people)
-        left = np.setdiff1d(people, self._with_likely_single(people))
-        self.sources.add_singles(left, thorough=True)
-        self.sources.add_combinations(left)
-
-    def _with_likely_single(self, people: IntArray) -> IntArray:
-        """Those of some people for whom a single change is predicted to do."""
-        pool, rows = self.pool, self.open_rows(people)
-        rows = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= LIKELY)]
-        return np.unique(pool.person[rows[pool.may_return(rows)]])
 
 
 class FurtherAnswers:
@@ -479,7 +416,6 @@ class FurtherAnswers:
         loop, pool, n_wanted = self._loop, self._pool, self._ranking.n_counterfactuals
         n_tried: IntArray = np.zeros(loop.best.size, dtype=np.int64)
         people = np.flatnonzero(loop.best >= 0)
-        loop.add_several(people)
         while people.size and not loop.stopped():
             rows = loop.open_rows(people)
             rows = rows[(pool.chance(rows) >= LIKELY) | pool.complete[pool.person[rows]]]
@@ -488,7 +424,7 @@ class FurtherAnswers:
             good = loop.keep_good(np.flatnonzero(np.isin(pool.person, people)))
             selected, _ = self._select(np.concatenate([loop.keep_needed(good), rows]))
             child = self._loop.sources.add_undone(selected[pool.scored[selected]])[1]
-            chosen = np.concatenate([selected[~pool.scored[selected]], loop.keep_unrefused(child)])
+            chosen = np.concatenate([selected[~pool.scored[selected]], loop.keep_open(child)])
             chosen = np.unique(chosen)
             person = pool.person[chosen]
             left = n_tried[person] + times_seen_before(person) < TRIES_PER_ANSWER * n_wanted
@@ -506,7 +442,7 @@ class FurtherAnswers:
         good = loop.keep_needed(loop.keep_good(np.flatnonzero(self._pool.valid)))
         parent, child = loop.sources.add_undone(good)
         # A further answer is returned only if none of its changes may be needless.
-        doubtful = parent[np.isin(child, loop.keep_unrefused(child))]
+        doubtful = parent[np.isin(child, loop.keep_open(child))]
         good = good[~np.isin(good, doubtful)]
         return self._select(np.union1d(good, loop.best[loop.best >= 0]))
 

@@ -60,8 +60,6 @@ MISFIT, MISFIT_ERRORS = 0.5, 20.0
 NO_ERROR = 0.1
 # Rows at least as likely as this are predicted valid.
 LIKELY = 0.5
-# At most this many scores of a person correct predictions.
-MAX_LEARNED = 64
 # Whether a row may be returned: not known yet, yes, or the number of the check that excludes it.
 UNKNOWN, MAY_RETURN = -1, 0
 
@@ -115,7 +113,6 @@ class Pool:
         self.excluded_by: IntArray = np.empty(0, dtype=np.int64)
         none = np.empty(0, dtype=np.int64)
         self._errors: tuple[IntArray, IntArray, FloatArray] = none, none, np.empty(0)
-        self._n_learned: IntArray = np.zeros(positions.size, dtype=np.int64)
         self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
         self.n_evaluated, self.seconds_scored = 0, 0.0
         self._desired = rules.surrogate.desired(task.decision)
@@ -321,11 +318,8 @@ class Pool:
         person = self.person[row_ids]
         response = self.rules.surrogate.response(scored)
         error = response - self._response[row_ids]
-        # Each person's first scores correct the most.
-        taught = self._n_learned[person] + times_seen_before(person) < MAX_LEARNED
         misfit = max(MISFIT * self.rules.spread, MISFIT_ERRORS * self.error)
-        taught &= (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
-        np.add.at(self._n_learned, person[taught], 1)
+        taught = (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
         error = np.clip(error, -misfit / MISFIT, misfit / MISFIT)
         new = person[taught], row_ids[taught], error[taught]
         self._errors = tuple(map(np.concatenate, zip(self._errors, new, strict=True)))  # type: ignore[assignment]

@@ -36,9 +36,8 @@ from ..tables.schema import OWN
 from .pool import Pool, PoolRules, best_of_each
 from .stage import SearchTask
 
-# Draws of a person of which parts are tried, fewer for tables of many features, and for people for
-# whom one change will probably do.
-N_IN_PARTS, MIN_IN_PARTS, FEW_IN_PARTS = 12, 3, 2
+# Draws of a person of which parts are tried, fewer for tables of many features.
+N_IN_PARTS, MIN_IN_PARTS = 12, 3
 # Of these, plausible draws that are reduced as long as they stay plausible.
 N_PLAUSIBLE, MIN_PLAUSIBLE = 6, 2
 # Draws of a person without an answer that are checked.
@@ -49,8 +48,6 @@ MORE_DRAWS = 10
 SHORT, SHORT_OF_LESS = -2.0, -1.0
 # The standardized margin at which a row is likely enough.
 ENOUGH = 1.0
-# Of a draw's changes by what they bring: all prefixes up to this length, then one in this many.
-ALL_PREFIXES, ONE_IN = 12, 4
 # Prefixes that are tried are at most this much longer than the shortest one predicted valid.
 BEYOND_SHORTEST = 2
 # Changes that are left out of a draw, one by one, at most.
@@ -69,8 +66,8 @@ MAX_LEVELS = 64
 N_SINGLES, N_MORE_SINGLES = 40, 200
 # Single changes that are combined, and of each feature.
 N_COMBINED, PER_FEATURE = 24, 3
-# Combinations of a person that are predicted, that are kept, and of which nearer values are tried.
-PAIRS_PREDICTED, N_PAIRS, N_REFINED = 120, 40, 12
+# Pairs of a person that are predicted, and that are kept.
+PAIRS_PREDICTED, N_PAIRS = 120, 40
 # Values tried between the own one and one that is predicted valid.
 BETWEEN = np.arange(1, 7) / 7
 # All rows that the values of a person can make are tried if there are no more than these.
@@ -122,12 +119,11 @@ class Sources:
             for counts, position in zip(accepted, schema.mutable, strict=True)
         ]
 
-    def add_draws(self, people: IntArray, *, few: bool = False, plausible: bool = False) -> None:
+    def add_draws(self, people: IntArray, *, plausible: bool) -> None:
         """Add promising draws and parts of their changes, and if asked plausible ones, reduced."""
-        n = FEW_IN_PARTS if few else self._n_in_parts
         for person, codes, margin, draw in self._drawn(people, 0, self._n_first):
             n_changes = (codes != OWN).sum(axis=0)
-            chosen = best_of_each(person, -margin, n_changes, draw, n=n)
+            chosen = best_of_each(person, -margin, n_changes, draw, n=self._n_in_parts)
             if plausible:
                 self._add_plausible(person[chosen], codes[:, chosen])
             self._add_parts(person[chosen], codes[:, chosen])
@@ -138,10 +134,7 @@ class Sources:
         start, end = (most, self._n_most) if to_most else (0, most)
         for person, codes, margin, draw in self._drawn(people, start, end):
             chosen = best_of_each(person, -margin, draw, n=N_LOOKED_AT)
-            found = self._add_plausible(person[chosen], codes[:, chosen])
-            chosen = chosen[~np.isin(person[chosen], found)]
-            chosen = chosen[times_seen_before(person[chosen]) < self._n_in_parts]
-            self._add_parts(person[chosen], codes[:, chosen])
+            self._add_plausible(person[chosen], codes[:, chosen])
 
     def add_undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Pairs of rows and their versions with some changes undone, which are added if new.
@@ -177,7 +170,7 @@ class Sources:
         self._add_between(row_ids)
 
     def add_combinations(self, people: IntArray) -> None:
-        """Add pairs and triples of promising single changes."""
+        """Add pairs of promising single changes."""
         pool = self.pool
         some = np.flatnonzero(np.isin(pool.person, people) & (pool.sparsity >= 1))
         single = some[self._sets.changed(pool.actions(some)).sum(axis=1) == 1]
@@ -187,32 +180,17 @@ class Sources:
         single = single[
             best_of_each(pool.person[single], -pool.margin[single], single, n=N_COMBINED)
         ]
-        bases = single
-        for _ in range(2):
-            first = best_of_each(pool.person[bases], -pool.margin[bases], bases, n=N_COMBINED)
-            bases = self._joined(bases[first], single)
-            likely = bases[pool.margin[bases] >= 0]
-            nearest = best_of_each(pool.person[likely], pool.margin[likely], likely, n=N_REFINED)
-            likely = likely[nearest]
-            self._add_between(likely)
-            # Triples are only tried where no pair is predicted valid.
-            enough = pool.person[likely[pool.may_return(likely)]]
-            bases = bases[~np.isin(pool.person[bases], enough)]
-
-    def _joined(self, bases: IntArray, single: IntArray) -> IntArray:
-        """Rows with one of the single changes more; returns the promising ones."""
-        pool = self.pool
-        left, right = _pairs_within(pool.person[bases], pool.person[single])
-        first, second = pool.actions(bases[left]), pool.actions(single[right])
+        left, right = _pairs_within(pool.person[single])
+        first, second = pool.actions(single[left]), pool.actions(single[right])
         apart = np.flatnonzero(~((first != OWN) & (second != OWN)).any(axis=0))
-        person = pool.person[bases[left[apart]]]
+        left, right = left[apart], right[apart]
         # As if the changes added up; the most promising of them are predicted.
         gain = (pool.margin[single] - pool.margin[pool.person[single]]) / pool.error
-        margin = pool.margin[bases[left[apart]]] / pool.error + gain[right[apart]]
-        some = self._promising(person, margin, PAIRS_PREDICTED)
+        margin = pool.margin[single[left]] / pool.error + gain[right]
+        some = self._promising(pool.person[single[left]], margin, PAIRS_PREDICTED)
         chosen = apart[some]
         codes = np.where(first[:, chosen] == OWN, second[:, chosen], first[:, chosen])
-        return self._add_promising(person[some], codes, N_PAIRS)
+        self._add_promising(pool.person[single[left[some]]], codes, N_PAIRS)
 
     def _drawn(
         self, people: IntArray, start: int, end: int
@@ -243,12 +221,10 @@ class Sources:
             some = np.flatnonzero((codes != OWN).any(axis=0))
             yield theirs[who[some]], codes[:, some], np.minimum(margin[some], 0.0), draw[some]
 
-    def _add_plausible(self, person: IntArray, codes: Codes) -> IntArray:
-        """Add draws, and the first that nothing excludes also reduced; returns whose these are."""
+    def _add_plausible(self, person: IntArray, codes: Codes) -> None:
+        """Add draws, and the first that nothing excludes also reduced."""
         row_ids = self.pool.add(person, codes)
-        fitting = self._first_fitting(row_ids[self.pool.margin[row_ids] >= 0])
-        self._reduce(fitting)
-        return self.pool.person[fitting]
+        self._reduce(self._first_fitting(row_ids[self.pool.margin[row_ids] >= 0]))
 
     def _predict_draws(self, candidates: Candidates, people: IntArray) -> FloatArray:
         """Predictions of draws, once for each group of people who share them."""
@@ -295,16 +271,14 @@ class Sources:
         # The first changes of each row by what they bring, ever more of them.
         rank = np.full(changed.shape, changed.shape[1])
         rank[row, which] = place
-        kept = (place < ALL_PREFIXES) | (place % ONE_IN == 0)
-        row, length = row[kept], place[kept]
-        masks = rank[row] <= length[:, None]
+        masks = rank[row] <= place[:, None]
         margin = pool.standardized_margin(person[row], self._some(codes, row, masks))
         likely = margin >= 0
         shortest = np.full(person.size, changed.shape[1])
-        np.minimum.at(shortest, row[likely], length[likely])
-        near = (margin >= SHORT) & (length <= shortest[row] + BEYOND_SHORTEST)
+        np.minimum.at(shortest, row[likely], place[likely])
+        near = (margin >= SHORT) & (place <= shortest[row] + BEYOND_SHORTEST)
         pool.add(person[row[near]], self._some(codes, row[near], masks[near]))
-        ends = likely & (length == shortest[row])
+        ends = likely & (place == shortest[row])
         self._leave_out(person, codes, row[ends], masks[ends])
 
     def _leave_out(self, person: IntArray, codes: Codes, row: IntArray, masks: BoolArray) -> None:
@@ -631,10 +605,10 @@ def _even_codes(n_codes: int, n: int) -> Codes:
     return np.unique(np.linspace(0, n_codes - 1, n).round()).astype(np.int32)
 
 
-def _pairs_within(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
-    """All pairs of entries of two lists with equal values."""
-    order = np.argsort(second, kind="stable")
-    start = np.searchsorted(second[order], first)
-    count = np.searchsorted(second[order], first, side="right") - start
-    left = np.repeat(np.arange(first.size), count)
-    return left, order[start[left] + times_seen_before(left)]
+def _pairs_within(values: IntArray) -> tuple[IntArray, IntArray]:
+    """All pairs of different entries with equal values, the first entry first."""
+    order = np.argsort(values, kind="stable")
+    end = np.searchsorted(values[order], values[order], side="right")
+    place = np.arange(values.size)
+    left = np.repeat(place, end - place - 1)
+    return order[left], order[left + 1 + times_seen_before(left)]
