@@ -72,9 +72,8 @@ PAIRS_PREDICTED, N_PAIRS = 120, 40
 BETWEEN = np.arange(1, 7) / 7
 # All rows that the values of a person can make are tried if there are no more than these.
 MAX_COMPLETE = 300
-# Any subset of up to five changes may be undone; of up to 30 changes at most two at once, and of
-# more, or where only the distance counts, one.
-ALL_SUBSETS_OF, PAIRS_OF = 5, 30
+# Of up to this many changes any two may be undone at once, unless only the distance counts.
+PAIRS_OF = 30
 # Steps of a path at most, and the standardized margin where it ends.
 MAX_STEPS, PATH_END = 40, 12.0
 # Rows predicted valid that are kept of each step; values of each feature tried after the first.
@@ -139,8 +138,7 @@ class Sources:
     def add_undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Pairs of rows and their versions with some changes undone, which are added if new.
 
-        Of up to five changes every proper part is undone, of up to 30 one or two at a time, and of
-        more, or with ``one_by_one``, one.
+        Of up to 30 changes one or two are undone at a time, of more, or with ``one_by_one``, one.
         """
         pool = self.pool
         actions = pool.actions(row_ids)
@@ -149,8 +147,8 @@ class Sources:
         rows, undone = [row_ids[:0]], [np.empty((0, self._sets.n), dtype=bool)]
         for n in np.unique(n_changed[n_changed > 1]).tolist():
             here = np.flatnonzero(n_changed == n)
-            most = n - 1 if n <= ALL_SUBSETS_OF else 2 if n <= PAIRS_OF else 1
-            taken = _subsets(n, 1 if self._one_by_one else most)
+            most = 1 if self._one_by_one or n == 2 or n > PAIRS_OF else 2
+            taken = _subsets(n, most)
             found = np.zeros((here.size, len(taken), self._sets.n), dtype=bool)
             which, feature_set = np.nonzero(changed[here])
             found[which, :, feature_set] = np.tile(taken.T, (here.size, 1))
