@@ -9,10 +9,10 @@ Alternative".) Scores correct the predictions for the person's other rows. An an
 its changes undone. For people without an answer, ever wider sources add rows. Further answers are
 looked for at the end.
 
-Always true: every answer was accepted by the predictor and may be returned; its versions with up to
-two changes undone (any subset of five; one by one in "nearest" and of more than 30) were scored,
-unless all but certain to be refused, or the person's evaluations or the time were used up; a
-person's answer depends on no other person, and the first one not on how many are wanted.
+Always true: every answer was accepted by the predictor and may be returned; so would be none of its
+versions with one or two changes undone (one in "nearest" and of more than 30), unless the person's
+evaluations or the time were used up; a person's answer depends on no other person, and the first
+one not on how many are wanted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from ..distances import is_mean
 from ..generate import FactualBlock
 from ..kernels import (
     BoolArray,
-    Codes,
     ExpiredError,
     FloatArray,
     IntArray,
@@ -38,11 +37,11 @@ from ..kernels import (
 from ..postprocess.diversity import NonRedundant, diverse_ranks
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
-from .config import LARGEST, Cost, RowMeasures
-from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolRules, best_of_each
+from .costs import LARGEST, RowMeasures
+from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolSearch, best_of_each
 from .reasons import pool_reasons
 from .sources import Sources
-from .stage import SearchOutcome, SearchTask, blocks_of, run_blocks
+from .stage import SearchOutcome, blocks_of, run_blocks
 
 # Memory per person, in draws.
 ROWS_PER_PERSON = 1_000
@@ -74,35 +73,26 @@ MAX_ALIKE = 3
 class PoolStage:
     """Search beyond the paper, for people in blocks."""
 
-    task: SearchTask
-    rules: PoolRules
-    cost: Cost
-    extra_changes: int
-    n_samples: int
-    max_samples: int
-    accepted: tuple[IntArray | Codes, ...]
-    gives_reasons: bool = True
+    search: PoolSearch
+    gives_reasons: bool
 
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block; whole blocks run in threads."""
-        n = min(n_threads(self.task.settings.n_jobs), MAX_THREADS)
-        n_rows = ROWS_PER_PERSON + self.n_samples
+        task = self.search.task
+        n = min(n_threads(task.settings.n_jobs), MAX_THREADS)
+        n_rows = ROWS_PER_PERSON + self.search.n_samples
         n_least = min(BLOCKS_PER_THREAD * n, positions.size * n_rows // MIN_DRAWS)
-        in_blocks = blocks_of(self.task, positions, n_rows, max(n_least, 1))
-        return run_blocks(
-            self.task,
-            positions,
-            in_blocks,
-            lambda some: map_ordered(self._run_block, some, n),
-        )
+        in_blocks = blocks_of(task, positions, n_rows, max(n_least, 1))
+        run = lambda some: map_ordered(self._run_block, some, n)  # noqa: E731
+        return run_blocks(task, positions, in_blocks, run)
 
     def _run_block(self, block: FactualBlock) -> SearchOutcome:
         started, loop, expired = time.perf_counter(), None, False
-        monitor = self.task.request.monitor
-        further = self.rules.ranking.n_counterfactuals > 1
+        task, monitor = self.search.task, self.search.task.request.monitor
+        further = self.search.ranking.n_counterfactuals > 1
         try:
-            with self.task.within_deadline():
-                loop = Loop(self, block)
+            with task.within_deadline():
+                loop = Loop(self.search, block)
                 loop.run()
                 if further:
                     FurtherAnswers(loop).find()
@@ -110,7 +100,7 @@ class PoolStage:
             expired = True
             monitor.stopped = True
         if loop is None:
-            return SearchOutcome.merge(self.task.factuals, [])
+            return SearchOutcome.merge(task.factuals, [])
         pool = loop.pool
         # Time that is up may leave the pool in the middle of a step.
         if further and not expired:
@@ -118,8 +108,8 @@ class PoolStage:
         else:
             answers = loop.best[loop.best >= 0]
             rank = np.ones_like(answers)
-        misses, reasons = MeasuredRows.empty(self.task.factuals), dict[int, Reason]()
-        if self.gives_reasons and self.task.request.effort == "full" and not monitor.stopped:
+        misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
+        if self.gives_reasons and task.request.effort == "full" and not monitor.stopped:
             left = np.flatnonzero(loop.best < 0)
             misses, reasons = pool_reasons(pool, left)
         monitor.count(block, block.positions.size, pool.n_evaluated)
@@ -135,29 +125,22 @@ class PoolStage:
 class Loop:
     """Scores the rows of a block of people until everybody has an answer or a reason."""
 
-    def __init__(self, stage: PoolStage, block: FactualBlock) -> None:
-        self.stage, self._block = stage, block
-        self.sources = Sources(
-            stage.task,
-            stage.rules,
-            block,
-            (stage.n_samples, stage.max_samples),
-            stage.accepted,
-            one_by_one=stage.cost.by_distance,
-        )
+    def __init__(self, search: PoolSearch, block: FactualBlock) -> None:
+        self.search, self._block = search, block
+        self.sources = Sources(search, block)
         self.pool: Pool = self.sources.pool
         n_people = block.positions.size
-        model = stage.rules.knn_distance
+        model = search.knn_distance
         self._median_knn = 0.0 if model is None else model.median
-        self._price = stage.cost.price(self._median_knn)
-        features = len(stage.task.factuals.schema.features)
-        self._scale = features if is_mean(stage.rules.row_rules.distance) else 1
+        self._price = search.cost.price(self._median_knn)
+        features = len(search.task.factuals.schema.features)
+        self._scale = features if is_mean(search.row_rules.distance) else 1
         # The best answer so far of each person, -1 for none, and its cost.
         self.best: IntArray = np.full(n_people, -1)
         self._best_cost: FloatArray = np.full(n_people, np.inf)
         # The fewest changes that do for a person, as far as is known or predicted.
         self.fewest: IntArray = np.full(n_people, self.pool.n_mutable)
-        self.n_tried, self.n_refused, self._n_detours, self._width = np.zeros(
+        self.n_tried, self.n_refused, self._n_detours, self._n_widened = np.zeros(
             (4, n_people), dtype=np.int64
         )
         self._done: BoolArray = np.zeros(n_people, dtype=bool)
@@ -170,7 +153,9 @@ class Loop:
             people = np.flatnonzero(~self._done)
             chosen = self._choose(people)
             self._score(chosen)
-            self._finish_or_widen(np.setdiff1d(people, self.pool.person[chosen]))
+            left = np.setdiff1d(people, self.pool.person[chosen])
+            self._improve(left[self.best[left] >= 0])
+            self._widen(left[self.best[left] < 0])
         # What was only predicted does not count any more.
         self.fewest = self.fewest_known()
         self._update(np.flatnonzero(self.best >= 0))
@@ -179,8 +164,8 @@ class Loop:
         """Add single changes, draws, and combinations where no single change may do."""
         self.sources.add_singles(people)
         people = people[~self.pool.complete[people]]
-        self.sources.add_draws(people, plausible=self.stage.extra_changes > 0)
-        if self.stage.cost.by_distance:
+        self.sources.add_draws(people, plausible=self.search.extra_changes > 0)
+        if self.search.cost.by_distance:
             self.sources.add_paths(people)
         pool, rows = self.pool, self.open_rows(people)
         likely = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= LIKELY)]
@@ -190,7 +175,7 @@ class Loop:
 
     def stopped(self) -> bool:
         """Report the progress; whether to stop."""
-        monitor, n_settled = self.stage.task.request.monitor, int(self._done.sum())
+        monitor, n_settled = self.search.task.request.monitor, int(self._done.sum())
         return monitor.stopped or monitor.report(self._block, n_settled, self.pool.n_evaluated)
 
     def costs(self, row_ids: IntArray) -> FloatArray:
@@ -201,12 +186,12 @@ class Loop:
         knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), LARGEST)
         n_changes = pool.n_changes[row_ids]
         measures = RowMeasures(n_changes, distance, knn_distance, self._median_knn)
-        cost = self.stage.cost.of_rows(measures) + PER_EXCESS * self._excess(row_ids)
+        cost = self.search.cost.of_rows(measures) + PER_EXCESS * self._excess(row_ids)
         return cost + COPY * pool.copy[row_ids]
 
     def _excess(self, row_ids: IntArray) -> IntArray:
         """How many changes rows have beyond what answers may have."""
-        most = self.fewest[self.pool.person[row_ids]] + self.stage.extra_changes
+        most = self.fewest[self.pool.person[row_ids]] + self.search.extra_changes
         excess: IntArray = np.maximum(self.pool.n_changes[row_ids] - most, 0)
         return excess
 
@@ -234,7 +219,7 @@ class Loop:
             top = rows[best_of_each(pool.person[rows], index, rows, n=n)]
             person = pool.person[top]
             unknown = pool.excluded_by[top] == UNKNOWN
-            if self.stage.cost.uses_knn:
+            if self.search.cost.uses_knn:
                 unknown |= np.isnan(pool.knn_distance[top])
             leads = times_seen_before(person) < n_wanted[person]
             undecided = np.zeros(self._done.size, dtype=bool)
@@ -248,7 +233,7 @@ class Loop:
 
     def _may_go_on(self, people: IntArray) -> BoolArray:
         """Whether people may have another row scored."""
-        most = np.array(MAX_TRIES)[self._width[people]]
+        most = np.array(MAX_TRIES)[self._n_widened[people]]
         few = (self.best[people] >= 0) | (self.n_tried[people] < most) | self.pool.complete[people]
         return few & self.pool.may_score(people)
 
@@ -263,12 +248,12 @@ class Loop:
     def _check(self, row_ids: IntArray) -> None:
         """Find out what decides whether rows are worth a score."""
         may = row_ids[self.pool.may_return(row_ids)]
-        if self.stage.cost.uses_knn:
+        if self.search.cost.uses_knn:
             self.pool.measure_knn(may)
 
     def _update_fewest(self, people: IntArray, rows: IntArray) -> None:
         """Find the fewest changes that do for people, by the scores and predictions so far."""
-        if self.stage.cost.fewest_first:
+        if self.search.cost.fewest_first:
             return
         pool = self.pool
         fewest = self.fewest_known()
@@ -347,31 +332,32 @@ class Loop:
         row_ids = np.unique(row_ids[~self.pool.scored[row_ids]])
         return row_ids[self.pool.may_return(row_ids)]
 
-    def _finish_or_widen(self, people: IntArray) -> None:
-        """Go on for people for whom nothing seems worth a score."""
-        pool = self.pool
-        answered = people[self.best[people] >= 0]
+    def _improve(self, answered: IntArray) -> None:
+        """Try versions of answers where nothing else seems worth a score, or be done."""
+        pool, cost = self.pool, self.search.cost
         may = answered[pool.may_score(answered)]
-        child = self.keep_open(self.sources.add_undone(self.best[may])[1])
-        if self.stage.cost.by_distance:
-            closer = self.keep_open(self.sources.add_closer(self.best[may]))
-            child = np.union1d(child, closer)
-        self._score(child)
-        done = np.setdiff1d(answered, pool.person[child])
-        if self.stage.cost.by_distance:
+        tried = self.keep_open(self.sources.add_undone(self.best[may])[1])
+        if cost.by_distance:
+            tried = np.union1d(tried, self.keep_open(self.sources.add_closer(self.best[may])))
+        self._score(tried)
+        done = np.setdiff1d(answered, pool.person[tried])
+        if cost.by_distance:
             done = np.setdiff1d(done, self._take_detours(done))
-        if self.stage.cost.fewest_first:
+        if cost.fewest_first:
             done = np.setdiff1d(done, self._try_singles(done))
         self._done[done] = True
-        left = np.setdiff1d(people, answered)
-        last = 0 if self.stage.task.request.effort == "brief" else len(MAX_TRIES) - 1
-        over = (self._width[left] == last) | pool.complete[left] | ~pool.may_score(left)
-        self._done[left[over]] = True
-        left = left[~over]
-        self._width[left] += 1
-        for width in range(1, len(MAX_TRIES)):
-            theirs = left[self._width[left] == width]
-            self.sources.widen(theirs, to_most=width == last)
+
+    def _widen(self, people: IntArray) -> None:
+        """Add rows from wider sources for people without an answer, until there are none."""
+        pool = self.pool
+        most = 0 if self.search.task.request.effort == "brief" else len(MAX_TRIES) - 1
+        over = (self._n_widened[people] == most) | pool.complete[people] | ~pool.may_score(people)
+        self._done[people[over]] = True
+        people = people[~over]
+        self._n_widened[people] += 1
+        for n_widened in range(1, len(MAX_TRIES)):
+            theirs = people[self._n_widened[people] == n_widened]
+            self.sources.widen(theirs, to_most=n_widened == most)
             self.sources.add_combinations(theirs)
 
     def _take_detours(self, people: IntArray) -> IntArray:
@@ -409,7 +395,7 @@ class FurtherAnswers:
 
     def __init__(self, loop: Loop) -> None:
         self._loop, self._pool = loop, loop.pool
-        self._ranking = loop.stage.rules.ranking
+        self._ranking = loop.search.ranking
 
     def find(self) -> None:
         """Score rows that would be further answers, until all that are selected are good."""
@@ -465,9 +451,9 @@ class FurtherAnswers:
         """Rows with ranks: each person's first answer, then those that are best or differ most."""
         loop, pool, ranking = self._loop, self._pool, self._ranking
         is_first = loop.best[pool.person[row_ids]] == row_ids
-        if not loop.stage.cost.fewest_first:
+        if not loop.search.cost.fewest_first:
             fewest = np.minimum(loop.fewest, loop.fewest_known())
-            most = fewest[pool.person[row_ids]] + loop.stage.extra_changes
+            most = fewest[pool.person[row_ids]] + loop.search.extra_changes
             few = is_first | (pool.n_changes[row_ids] <= most)
             row_ids, is_first = row_ids[few], is_first[few]
         answered = loop.best[pool.person[row_ids]] >= 0

@@ -34,7 +34,6 @@ from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
 from .config import (
     BY_ACTIONS,
-    COSTS,
     RANK_BY,
     Copies,
     ExactSearch,
@@ -224,7 +223,7 @@ def _stages(
     # so that people without a proof still get answers.
     has_limit = math.isfinite(task.request.deadline)
     quick_stage = replace(pool, gives_reasons=False) if has_limit else None
-    rules, constraints = pool.rules.row_rules, task.request.constraints
+    rules, constraints = pool.search.row_rules, task.request.constraints
     # A bound on the changes of all features also bounds the proof.
     of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
     bounds = [most for most in (rules.max_sparsity, *of_all) if most is not None]
@@ -255,34 +254,29 @@ def _pool_stage(
 ) -> PoolStage:
     """The search beyond the paper."""
     from ..plausibility.surrogate import Surrogate
+    from .costs import COSTS
     from .loop import PoolStage
-    from .pool import PoolRules
+    from .pool import PoolSearch
 
     search, fitted = task.settings.search.sampling_search, task.request.fitted
     model = fitted.plausibility
     n_samples, most = search.n_draws(task.settings.n_samples)
     # A search sets what was left out.
     assert search.extra_changes is not None
-    surrogate = fitted.surrogate or Surrogate.unlearned()
-    n_codes = np.array([feature.n_codes for feature in fitted.schema.features])
-    rules = PoolRules(
-        ranking=_ranking(task, search, relations),
-        surrogate=surrogate,
-        spread=surrogate.spread(n_codes),
-        knn_distance=None if model is None else model.knn_distance_,
-        copies_last=search.copies == "last",
-        count_actions=tuple(search.rank_by) == BY_ACTIONS,
-    )
-    return PoolStage(
+    pool_search = PoolSearch(
         task,
-        rules,
+        ranking=_ranking(task, search, relations),
         cost=COSTS[search.name],
         extra_changes=search.extra_changes,
+        copies_last=search.copies == "last",
+        count_actions=tuple(search.rank_by) == BY_ACTIONS,
         n_samples=n_samples,
         max_samples=most,
+        surrogate=fitted.surrogate or Surrogate.unlearned(),
+        knn_distance=None if model is None else model.knn_distance_,
         accepted=_accepted_counts(fitted),
-        gives_reasons=gives_reasons,
     )
+    return PoolStage(pool_search, gives_reasons)
 
 
 def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation]) -> Ranking:

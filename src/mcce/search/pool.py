@@ -41,6 +41,7 @@ from ..postprocess.validation import keys_of_people
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
 from .consequences import GrowingTables
+from .costs import Cost
 
 if TYPE_CHECKING:
     from .stage import SearchTask
@@ -65,16 +66,21 @@ UNKNOWN, MAY_RETURN = -1, 0
 
 
 @dataclass(frozen=True, eq=False)
-class PoolRules:
-    """What the rows of a pool must satisfy, and how they are measured."""
+class PoolSearch:
+    """A search beyond the paper: what it looks for, and what it takes to find it."""
 
+    task: SearchTask
     ranking: Ranking
-    surrogate: Surrogate
-    # How far the surrogate's responses are apart.
-    spread: float
-    knn_distance: KnnDistance | None
+    cost: Cost
+    extra_changes: int
     copies_last: bool
     count_actions: bool
+    n_samples: int
+    max_samples: int
+    surrogate: Surrogate
+    knn_distance: KnnDistance | None
+    # How many accepted rows have each value of each mutable feature.
+    accepted: tuple[IntArray | Codes, ...]
 
     @property
     def row_rules(self) -> RowRules:
@@ -91,14 +97,10 @@ class Pool:
     """
 
     def __init__(
-        self,
-        task: SearchTask,
-        rules: PoolRules,
-        positions: IntArray,
-        tables: Sequence[pd.Series[Any]],
+        self, search: PoolSearch, positions: IntArray, tables: Sequence[pd.Series[Any]]
     ) -> None:
-        self.task, self.rules, self.positions = task, rules, positions
-        self.factuals = task.factuals
+        self.search, self.task, self.positions = search, search.task, positions
+        self.factuals = self.task.factuals
         self.values = GrowingTables(self.factuals, tables)
         self.n_mutable = int(self.factuals.schema.mutable.size)
         width = 1 + self.n_mutable
@@ -115,11 +117,13 @@ class Pool:
         self._errors: tuple[IntArray, IntArray, FloatArray] = none, none, np.empty(0)
         self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
         self.n_evaluated, self.seconds_scored = 0, 0.0
-        self._desired = rules.surrogate.desired(task.decision)
+        n_codes = np.array([feature.n_codes for feature in self.factuals.schema.features])
+        self._spread = search.surrogate.spread(n_codes)
+        self._desired = search.surrogate.desired(self.task.decision)
         ends = np.abs([self._desired.low, self._desired.high])
         size = ends[np.isfinite(ends) & (ends > 0)].max(initial=0.0) or 1.0
         # The typical error of the surrogate, and the unit of margins.
-        self.error = max(rules.surrogate.error, LEAST_ERROR * size)
+        self.error = max(search.surrogate.error, LEAST_ERROR * size)
         unit = max(math.ldexp(self.error, -BITS_OF_ERROR), math.ldexp(size, -BITS_OF_SCORES))
         self._unit = math.ldexp(1.0, math.frexp(unit)[1])
         self._add_own()
@@ -185,7 +189,7 @@ class Pool:
         person's own; without ``own``, all of them.
         """
         rows = CandidateRows(self.factuals, self.positions[person], codes, self.values.tables)
-        response = self.rules.surrogate.predict(self.encodings.tree_codes(rows))
+        response = self.search.surrogate.predict(self.encodings.tree_codes(rows))
         if own:
             response = response + self._own_error(person)
         return self._margin(response) / self.error
@@ -193,7 +197,7 @@ class Pool:
     def distances(self, person: IntArray, codes: Codes) -> FloatArray:
         """How far rows are from people's own, without what follows; nothing is added."""
         rows = CandidateRows(self.factuals, self.positions[person], codes, self.values.tables)
-        return measure_rows(self.rules.row_rules.distance, rows)
+        return measure_rows(self.search.row_rules.distance, rows)
 
     def _own_error(self, person: IntArray) -> FloatArray:
         """The surrogate's error at people's own rows, as far as it corrects other rows."""
@@ -217,7 +221,7 @@ class Pool:
         """Which rows may be returned if they are valid: found out once, cheap checks first."""
         new = np.unique(row_ids[self.excluded_by[row_ids] == UNKNOWN])
         if new.size:
-            self.excluded_by[new] = self.rules.row_rules.first_broken(self.rows(new))
+            self.excluded_by[new] = self.search.row_rules.first_broken(self.rows(new))
         return self.excluded_by[row_ids] == MAY_RETURN
 
     def measure_knn(self, row_ids: IntArray) -> None:
@@ -225,12 +229,12 @@ class Pool:
         new = np.unique(row_ids[np.isnan(self.knn_distance[row_ids])])
         if not new.size:
             return
-        if self.rules.knn_distance is None:
+        if self.search.knn_distance is None:
             self.knn_distance[new] = 0.0
             return
         points = self.encodings.points(self.rows(new))
-        self.knn_distance[new], copy = self.rules.knn_distance(points)
-        self.copy[new] = copy & self.rules.copies_last
+        self.knn_distance[new], copy = self.search.knn_distance(points)
+        self.copy[new] = copy & self.search.copies_last
 
     def may_score(self, person: IntArray) -> BoolArray:
         """Whether the predictor may score another row of people."""
@@ -276,7 +280,7 @@ class Pool:
 
     def gower(self, row_ids: IntArray) -> FloatArray:
         """Gower distances without weights, whatever distance the search is for."""
-        if is_plain_gower(self.rules.row_rules.distance):
+        if is_plain_gower(self.search.row_rules.distance):
             return self.distance[row_ids]
         return measure_rows(Gower(), self.rows(row_ids))
 
@@ -302,13 +306,13 @@ class Pool:
         changed = cells[:, 1:] != OWN
         sparsity = changed.sum(axis=1)
         self.sparsity = _append_with_room(self.sparsity, sparsity)
-        if self.rules.count_actions:
+        if self.search.count_actions:
             sparsity = sparsity - changed[:, self.computed_places].sum(axis=1)
         self.n_changes = _append_with_room(self.n_changes, sparsity)
         rows = self.rows(row_ids)
-        distance = measure_rows(self.rules.row_rules.distance, rows)
+        distance = measure_rows(self.search.row_rules.distance, rows)
         self.distance = _append_with_room(self.distance, distance)
-        self._response[row_ids] = self.rules.surrogate.predict(self.encodings.tree_codes(rows))
+        self._response[row_ids] = self.search.surrogate.predict(self.encodings.tree_codes(rows))
         self._correct(row_ids, self._errors)
 
     def _learn(self, row_ids: IntArray, scored: ScoredRows) -> None:
@@ -316,9 +320,9 @@ class Pool:
         self.score[row_ids], self.valid[row_ids] = scored.score, scored.valid
         self.scored[row_ids] = True
         person = self.person[row_ids]
-        response = self.rules.surrogate.response(scored)
+        response = self.search.surrogate.response(scored)
         error = response - self._response[row_ids]
-        misfit = max(MISFIT * self.rules.spread, MISFIT_ERRORS * self.error)
+        misfit = max(MISFIT * self._spread, MISFIT_ERRORS * self.error)
         taught = (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
         error = np.clip(error, -misfit / MISFIT, misfit / MISFIT)
         new = person[taught], row_ids[taught], error[taught]

@@ -136,7 +136,7 @@ def pool_reasons(pool: Pool, person: IntArray) -> tuple[MeasuredRows, dict[int, 
     """The nearest misses in a pool of people without an answer, and why they have none."""
     from .pool import DECIMALS, LIKELY, best_of_each
 
-    decision, checks = pool.task.decision, pool.rules.row_rules.checks
+    decision, checks = pool.task.decision, pool.search.row_rules.checks
     rows = np.flatnonzero(np.isin(pool.person, person) & (pool.sparsity > 0))
     scored, left = rows[pool.scored[rows]], rows[~pool.scored[rows]]
     shortfall = decision.shortfall(pool.score[scored]).round(DECIMALS)

@@ -13,7 +13,7 @@ Always true: a person's rows depend on no other person.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations, product
 
@@ -33,7 +33,7 @@ from ..kernels import (
     times_seen_before,
 )
 from ..tables.schema import OWN
-from .pool import Pool, PoolRules, best_of_each
+from .pool import Pool, PoolSearch, best_of_each
 from .stage import SearchTask
 
 # Draws of a person of which parts are tried, fewer for tables of many features.
@@ -43,7 +43,7 @@ N_PLAUSIBLE, MIN_PLAUSIBLE = 6, 2
 # Draws of a person without an answer that are checked.
 N_LOOKED_AT = 1000
 # Without an answer, first this many times the draws, then as many as there may be.
-MORE_DRAWS = 10
+DRAWS_TIMES = 10
 # Standardized margins: the least of rows that are tried, and of those with a change left out.
 SHORT, SHORT_OF_LESS = -2.0, -1.0
 # The standardized margin at which a row is likely enough.
@@ -87,20 +87,11 @@ N_DETOURS = 6
 class Sources:
     """Adds rows to the pool of a block of people."""
 
-    def __init__(
-        self,
-        task: SearchTask,
-        rules: PoolRules,
-        block: FactualBlock,
-        n_draws: tuple[int, int],
-        accepted: Sequence[IntArray | Codes],
-        one_by_one: bool,
-    ) -> None:
-        self.task, self._one_by_one = task, one_by_one
-        self._n_first, self._n_most = n_draws
-        rows, schema = task.factuals, task.factuals.schema
+    def __init__(self, search: PoolSearch, block: FactualBlock) -> None:
+        self.search, self.task = search, search.task
+        task, rows, schema = search.task, search.task.factuals, search.task.factuals.schema
         tables = tables_of(task.request.fitted.generator, rows)
-        self.pool = Pool(task, rules, block.positions, tables)
+        self.pool = Pool(search, block.positions, tables)
         self._by_position = np.argsort(block.positions)
         self._sets = FeatureSets(task)
         width = max(self._sets.n, MAX_FEATURES)
@@ -110,17 +101,17 @@ class Sources:
         pairs = zip(tables, rows.tables, strict=True)
         trained = np.array([table is known for table, known in pairs])
         self._alone = trained & self._sets.free
-        if schema.mutable.size > MAX_FEATURES and rules.surrogate.trees:
-            used = rules.surrogate.inputs(MAX_FEATURES, among=schema.mutable)
+        if schema.mutable.size > MAX_FEATURES and search.surrogate.trees:
+            used = search.surrogate.inputs(MAX_FEATURES, among=schema.mutable)
             self._alone &= np.isin(schema.mutable, used)
         self._frequent = [
             frequent_codes(counts, schema.features[position].kind == "numeric")
-            for counts, position in zip(accepted, schema.mutable, strict=True)
+            for counts, position in zip(search.accepted, schema.mutable, strict=True)
         ]
 
     def add_draws(self, people: IntArray, *, plausible: bool) -> None:
         """Add promising draws and parts of their changes, and if asked plausible ones, reduced."""
-        for person, codes, margin, draw in self._drawn(people, 0, self._n_first):
+        for person, codes, margin, draw in self._drawn(people, 0, self.search.n_samples):
             n_changes = (codes != OWN).sum(axis=0)
             chosen = best_of_each(person, -margin, n_changes, draw, n=self._n_in_parts)
             if plausible:
@@ -129,8 +120,9 @@ class Sources:
 
     def widen(self, people: IntArray, *, to_most: bool) -> None:
         """Add plausible ones among more draws, for people without an answer."""
-        most = min(MORE_DRAWS * self._n_first, self._n_most)
-        start, end = (most, self._n_most) if to_most else (0, most)
+        first, most = self.search.n_samples, self.search.max_samples
+        middle = min(DRAWS_TIMES * first, most)
+        start, end = (middle, most) if to_most else (0, middle)
         for person, codes, margin, draw in self._drawn(people, start, end):
             chosen = best_of_each(person, -margin, draw, n=N_LOOKED_AT)
             self._add_plausible(person[chosen], codes[:, chosen])
@@ -138,7 +130,8 @@ class Sources:
     def add_undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Pairs of rows and their versions with some changes undone, which are added if new.
 
-        Of up to 30 changes one or two are undone at a time, of more, or with ``one_by_one``, one.
+        Of up to 30 changes one or two are undone at a time, of more, or for
+        "nearest", one.
         """
         pool = self.pool
         actions = pool.actions(row_ids)
@@ -147,7 +140,7 @@ class Sources:
         rows, undone = [row_ids[:0]], [np.empty((0, self._sets.n), dtype=bool)]
         for n in np.unique(n_changed[n_changed > 1]).tolist():
             here = np.flatnonzero(n_changed == n)
-            most = 1 if self._one_by_one or n == 2 or n > PAIRS_OF else 2
+            most = 1 if self.search.cost.by_distance or n == 2 or n > PAIRS_OF else 2
             taken = _subsets(n, most)
             found = np.zeros((here.size, len(taken), self._sets.n), dtype=bool)
             which, feature_set = np.nonzero(changed[here])
@@ -205,7 +198,9 @@ class Sources:
         for block in blocks(limits, pool.positions[people], draws.size, task.settings.memory):
             at = np.searchsorted(pool.positions, block.positions, sorter=self._by_position)
             theirs = self._by_position[at]
-            candidates = generate(generator, limits, block, draws, fitted.seed, self._n_first)
+            candidates = generate(
+                generator, limits, block, draws, fitted.seed, self.search.n_samples
+            )
             has_own = candidates.tables is not task.factuals.tables
             if has_own and not generator.capabilities.own_values:
                 raise ParameterError(
@@ -494,8 +489,10 @@ class Sources:
         person = pool.person[row_ids[row]]
         own = rows.tree_codes[mutable[place], pool.positions[person]]
         there = actions[place, row]
-        missing = np.array([f.n_codes - 1 if f.has_missing else -9 for f in rows.schema.features])
-        known = (own != missing[mutable[place]]) & (there != missing[mutable[place]])
+        features = [rows.schema.features[at] for at in mutable]
+        # The last code of a feature with missing values is theirs.
+        last = np.array([f.n_codes - 1 if f.has_missing else f.n_codes for f in features])[place]
+        known = (own != last) & (there != last)
         between = np.rint(own[:, None] + (there - own)[:, None] * shares).astype(np.int32)
         distinct = (between != own[:, None]) & (between != there[:, None]) & known[:, None]
         distinct[:, 1:] &= between[:, 1:] != between[:, :-1]

@@ -1,0 +1,93 @@
+"""What the searches beyond the paper look for: the cost of a row, one function for each search.
+
+The cheapest row that may be returned is the answer. Costs are compared with the price of having one
+more row scored, so their scale matters as well as their order. Rows that exceed the smallest
+sufficient number of changes by more than ``extra_changes``, and copies of training rows, come after
+all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..kernels import FloatArray, IntArray
+
+# Larger distances cost as much as this, so that penalties stay above them.
+LARGEST = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class RowMeasures:
+    """What costs are made of, for some rows."""
+
+    n_changes: IntArray
+    # Summed over the features.
+    distance: FloatArray
+    # Mean distance to the nearest accepted rows, and its median among accepted rows.
+    knn_distance: FloatArray
+    median_knn: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of a named search, and the price of having a row scored."""
+
+    of_rows: Callable[[RowMeasures], FloatArray]
+    price: Callable[[float], float]
+    uses_knn: bool = True
+    # Whether fewer changes always cost less.
+    fewest_first: bool = False
+    # Whether nothing but the distance counts.
+    by_distance: bool = False
+
+
+def sparse(rows: RowMeasures) -> FloatArray:
+    """The fewest changes; then rows close to real accepted ones and to the person."""
+    return (
+        rows.n_changes
+        + 0.86 * _saturating(rows.knn_distance, rows.median_knn)
+        + 0.12 * _distance_share(rows)
+    )
+
+
+def near(rows: RowMeasures) -> FloatArray:
+    """The fewest changes; then the smallest distance."""
+    return rows.n_changes + 0.9 * _distance_share(rows)
+
+
+def nearest(rows: RowMeasures) -> FloatArray:
+    """The smallest distance, however many changes."""
+    return rows.distance
+
+
+def balanced(rows: RowMeasures) -> FloatArray:
+    """Close to real accepted rows, with few and small changes."""
+    return rows.knn_distance + 0.1 * rows.distance + _per_change(rows.median_knn) * rows.n_changes
+
+
+def plausible(rows: RowMeasures) -> FloatArray:
+    """Close to real accepted rows, with few changes."""
+    return rows.knn_distance + 0.5 * _per_change(rows.median_knn) * rows.n_changes
+
+
+COSTS: Mapping[str, Cost] = {
+    "sparse": Cost(sparse, lambda median_knn: 0.02, fewest_first=True),
+    "near": Cost(near, lambda median_knn: 0.01, uses_knn=False, fewest_first=True),
+    "nearest": Cost(nearest, lambda median_knn: 0.02, uses_knn=False, by_distance=True),
+    "balanced": Cost(balanced, lambda median_knn: 0.02 * _per_change(median_knn)),
+    "plausible": Cost(plausible, lambda median_knn: 0.02 * _per_change(median_knn)),
+}
+
+
+def _per_change(median_knn: float) -> float:
+    return 0.1 + 0.15 * median_knn
+
+
+def _saturating(values: FloatArray, half: float) -> FloatArray:
+    """From 0 to 1, and a half at ``half``."""
+    return values / (values + max(half, 1e-9))
+
+
+def _distance_share(rows: RowMeasures) -> FloatArray:
+    return _saturating(rows.distance, 0.5)
