@@ -72,8 +72,8 @@ def plausible(rows: RowMeasures) -> FloatArray:
 
 
 COSTS: Mapping[str, Cost] = {
-    "sparse": Cost(sparse, lambda median_knn: 0.02, fewest_first=True),
-    "near": Cost(near, lambda median_knn: 0.01, uses_knn=False, fewest_first=True),
+    "sparse": Cost(sparse, lambda median_knn: 0.03, fewest_first=True),
+    "near": Cost(near, lambda median_knn: 0.015, uses_knn=False, fewest_first=True),
     "nearest": Cost(nearest, lambda median_knn: 0.02, uses_knn=False, by_distance=True),
     "balanced": Cost(balanced, lambda median_knn: 0.02 * _per_change(median_knn)),
     "plausible": Cost(plausible, lambda median_knn: 0.02 * _per_change(median_knn)),

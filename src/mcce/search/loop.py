@@ -56,7 +56,7 @@ MIN_CHANCE = 1e-9
 # Rows scored at most for a person without an answer, until the search widens once, twice, and ends.
 MAX_TRIES = (12, 36, 150)
 # By how much each refused row of a person raises the price of the next.
-WARY = 1.0
+WARY = 0.7
 # Single changes that are scored at last where an answer has more: how many, and how likely.
 N_LAST_SINGLES, UNLIKELY = 8, 0.01
 # Where only the distance counts, how often detours from the best answer are looked for.
