@@ -52,8 +52,8 @@ ENOUGH = 1.0
 BEYOND_SHORTEST = 2
 # Changes that are left out of a draw, one by one, at most.
 MAX_LEFT_OUT = 40
-# Of more changes than this, only such shares are tried at first.
-MANY, SHARES = 32, np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.75])
+# Plausible draws with more changes are not reduced.
+MAX_REDUCED = 32
 # With more mutable features, only those that matter most to the surrogate change alone.
 MAX_FEATURES = 32
 # Features with at most this many values have all of them tried.
@@ -291,9 +291,8 @@ class Sources:
     def _reduce(self, row_ids: IntArray) -> None:
         """Add rows without changes that seem needless, as long as nothing excludes them."""
         pool, codes, person = self.pool, self.pool.actions(row_ids), self.pool.person[row_ids]
-        masks = self._keep_shares(person, codes, self._sets.changed(codes))
-        # One by one is too slow where still many are left.
-        row = np.flatnonzero(masks.sum(axis=1) <= MANY)
+        masks = self._sets.changed(codes)
+        row = np.flatnonzero(masks.sum(axis=1) <= MAX_REDUCED)
         masks = masks[row]
         for _ in range(MAX_LEFT_OUT):
             if not row.size:
@@ -306,27 +305,6 @@ class Sources:
             fits = likely[pool.may_return(pool.add(person[row[at[likely]]], part))]
             best = fits[best_of_each(at[fits], -margin[fits], which[fits])]
             row, masks = row[at[best]], fewer[best]
-
-    def _keep_shares(self, person: IntArray, codes: Codes, masks: BoolArray) -> BoolArray:
-        """Of rows with many changes, the smallest share of them that is likely and fits."""
-        pool, n_changes = self.pool, masks.sum(axis=1)
-        row = np.flatnonzero(n_changes > MANY)
-        if not row.size:
-            return masks
-        at, which, _, margin = self._with_one_less(person, codes, row, masks[row])
-        # The most needed change of each row first.
-        order = np.lexsort((which, margin, at))
-        rank = np.full(masks.shape, masks.shape[1])
-        rank[row[at[order]], which[order]] = times_seen_before(at[order])
-        many, share = np.repeat(row, SHARES.size), np.tile(SHARES, row.size)
-        fewer = rank[many] < np.ceil(share * n_changes[many])[:, None]
-        part = self._some(codes, many, fewer)
-        likely = np.flatnonzero(pool.standardized_margin(person[many], part) >= 0)
-        fits = likely[pool.may_return(pool.add(person[many[likely]], part[:, likely]))]
-        fits = fits[best_of_each(many[fits], share[fits])]
-        kept = masks.copy()
-        kept[many[fits]] = fewer[fits]
-        return kept
 
     def _with_one_less(
         self, person: IntArray, codes: Codes, row: IntArray, masks: BoolArray
