@@ -53,17 +53,11 @@ DISTANCES = Registry(
     },
     elsewhere=dict.fromkeys(("heom", "ivdm"), "mcce-lab"),
 )
-# Columns of result.measures that are not distances of the user.
+# What else is a column of result.measures, of its index or of a table of answers.
 RESERVED = (
-    "score",
-    "sparsity",
-    "gower",
-    "l1",
-    "plausibility",
-    "knn_distance_quantile",
-    "no_reference_group",
-    "proven",
-    "valid",
+    *("score", "sparsity", "n_actions", "gower", "l1", "proven", "valid"),
+    *("plausibility", "knn_distance_quantile", "no_reference_group"),
+    *("factual", "rank", "status", "reason", "reason_kind", "score_before", "changed"),
 )
 
 
@@ -485,9 +479,8 @@ def find_distance(distance: Any) -> Distance:
     'gower'
     """
     if distance in DISTANCES:
-        named: Distance = DISTANCES.load(distance)()
-        return named
-    if (
+        found: Distance = DISTANCES.load(distance)()
+    elif (
         not callable(distance)
         or not callable(getattr(distance, "fit", None))
         or not hasattr(distance, "name")
@@ -496,13 +489,15 @@ def find_distance(distance: Any) -> Distance:
             f"distance must be one of {DISTANCES.names()!r} or an object with name, fit and "
             f"__call__, got {shorten(distance)}."
         )
-    copy: Distance = deepcopy(distance)
-    if not is_registered(copy) and (not isinstance(copy.name, str) or copy.name in RESERVED):
+    else:
+        found = deepcopy(distance)
+    is_ours = type(found) in (Gower, L1)
+    if not is_ours and (not isinstance(found.name, str) or found.name in RESERVED):
         raise ParameterError(
             f"The name of a distance is a column of result.measures, so it must be a string other "
-            f"than {list(RESERVED)!r}, got {shorten(copy.name)}."
+            f"than {list(RESERVED)!r}, got {shorten(found.name)}."
         )
-    return copy
+    return found
 
 
 def is_registered(distance: Distance) -> bool:
