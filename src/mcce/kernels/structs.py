@@ -212,7 +212,7 @@ class Comparison:
     group: IntArray
     n_features: int
 
-    def of(self, people: IntArray) -> Comparison:
+    def take(self, people: IntArray) -> Comparison:
         """The comparison of some of the people."""
         return replace(
             self,
@@ -278,7 +278,7 @@ class DistanceAxes:
     n_present: FloatArray
     how: Summation
 
-    def of(self, people: IntArray) -> DistanceAxes:
+    def take(self, people: IntArray) -> DistanceAxes:
         """The axes of some of the people."""
         own = [
             None if coordinates is None else coordinates[people]

@@ -195,7 +195,7 @@ class SearchOutcome:
 
     def updated(self, later: SearchOutcome, positions: IntArray) -> SearchOutcome:
         """What a later outcome says of some factuals, and this one of all others."""
-        parts = [self._of(positions, invert=True), later._of(positions)]
+        parts = [self._take(positions, invert=True), later._take(positions)]
         return SearchOutcome.merge(self.answers.rows.rows, parts)
 
     def with_seconds(self, more: Mapping[str, float]) -> SearchOutcome:
@@ -207,7 +207,7 @@ class SearchOutcome:
         answers = self.answers.take(mask)
         return replace(self, answers=replace(answers, rank=1 + times_seen_before(answers.owner)))
 
-    def _of(self, positions: IntArray, *, invert: bool = False) -> SearchOutcome:
+    def _take(self, positions: IntArray, *, invert: bool = False) -> SearchOutcome:
         """The outcome with what it says of some factuals, or of all others, and all its counts."""
         some = set(positions.tolist())
         return replace(
