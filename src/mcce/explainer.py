@@ -21,7 +21,6 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from .constraints.collection import Constraints
-from .counterfactuals.anonymous import FrameT
 from .counterfactuals.result import Counterfactuals
 from .distances import find_distance
 from .errors import NotFittedError
@@ -45,15 +44,15 @@ from .search.config import (
     ExplainSettings,
     Search,
     SearchName,
+    check_ignored,
     check_private,
     check_refit,
     find_search,
     plausibility_model,
 )
 from .search.explain import explain, warn_of_gaps
-from .search.plan import check_ignored
 from .tables.columns import Kind
-from .tables.frames import ArrayAdapter
+from .tables.frames import ArrayAdapter, FrameT
 from .tables.roles import Role, check_roles
 from .tables.schema import Schema
 

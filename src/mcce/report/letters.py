@@ -22,7 +22,6 @@ import pandas as pd
 from ..analysis.answers import EncodedAnswers
 from ..analysis.ranges import RangeSettings, join_tables
 from ..constraints.collection import Constraints
-from ..counterfactuals.anonymous import FrameT
 from ..counterfactuals.parts import ALREADY, ANSWERED
 from ..counterfactuals.result import Counterfactuals, native_rows, native_table
 from ..errors import McceWarning, ParameterError, shorten
@@ -30,6 +29,7 @@ from ..explainer import MCCE, requirements_of
 from ..kernels import IntArray
 from ..parameters import check_flag
 from ..tables.features import is_number, known_numbers
+from ..tables.frames import FrameT
 from ..tables.schema import Schema
 from .changes import (
     AnswerChanges,

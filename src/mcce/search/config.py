@@ -424,6 +424,19 @@ def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
         )
 
 
+def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
+    """Raise if relations are to be ignored that ``fit`` did not find."""
+    if fitted.relations is None or isinstance(ignored, bool):
+        return
+    names = {found.relation.name for found in fitted.relations}
+    unknown = [name for name in ignored if name not in names]
+    if unknown:
+        raise ParameterError(
+            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
+            "Take the names from the column 'relation' of relations_."
+        )
+
+
 def plausibility_model(fitted: Fitted) -> PlausibilityModel:
     """The model of accepted rows; raises if fit did not learn one."""
     if fitted.plausibility is None:

@@ -19,7 +19,7 @@ from ..candidates import ColumnCache
 from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
-from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
+from ..errors import ConstraintError, NotFittedError
 from ..fitted import Fitted
 from ..kernels import Codes, IntArray
 from ..postprocess.filters import (
@@ -40,6 +40,7 @@ from .config import (
     ExactSearch,
     Search,
     check_exact,
+    check_ignored,
     check_inputs,
     check_private,
     kept_relations,
@@ -102,19 +103,6 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         misjudged = np.array(sorted(outcome.misjudged), dtype=np.int64)
         outcome = _update(certain, outcome, _run_stages(certain, misjudged), misjudged)
     return replace(outcome, computed=computed)
-
-
-def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
-    """Raise if relations are to be ignored that ``fit`` did not find."""
-    if fitted.relations is None or isinstance(ignored, bool):
-        return
-    names = {found.relation.name for found in fitted.relations}
-    unknown = [name for name in ignored if name not in names]
-    if unknown:
-        raise ParameterError(
-            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
-            "Take the names from the column 'relation' of relations_."
-        )
 
 
 def _run_stages(task: SearchTask, positions: IntArray) -> SearchOutcome:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Library = Literal["polars", "pyarrow"]
+# A frame of a user: results come in the kind of frame in which people came.
+FrameT = TypeVar("FrameT")
 
 
 @dataclass(frozen=True, eq=False)
