@@ -75,8 +75,7 @@ def save(
     document["draws"] = {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
     contents = _Contents.of(parameters, fitted.n_desired, fitted.generator)
     for name, part in OPTIONAL_PARTS.items():
-        field = FIELDS_OF_PARTS.get(name, name)
-        document[name] = part.write(getattr(fitted, field), contents)
+        document[name] = part.write(getattr(fitted, name), contents)
     document["predictor"] = pack_predictor(fitted)
     archive.write_archive(path, document, key)
 
@@ -109,8 +108,7 @@ def restore(
     contents = _Contents.of(parameters, fields["n_desired"], fields["generator"])
     for name, part in OPTIONAL_PARTS.items():
         with archive.refused(path, f"its part {name!r}"):
-            value = part.read(document[name], fields, contents)
-            fields[FIELDS_OF_PARTS.get(name, name)] = value
+            fields[name] = part.read(document[name], fields, contents)
     with archive.refused(path, "its part 'predictor'"):
         probes = check_probes(document["predictor"], schema)
     decision = decision_on(schema, predictor, parameters["desired"], parameters["score_class"])
@@ -304,7 +302,7 @@ def _of_schema(unpack: Callable[[Any, Schema], Any]) -> Callable[[Any, Fields], 
     return lambda plain, fields: unpack(plain, fields["schema"])
 
 
-# By name in files; FIELDS_OF_PARTS has the fields that are called otherwise.
+# By name of the field, which is also that of the part.
 OPTIONAL_PARTS = {
     "label_rule": _OptionalPart(
         "when labels follow from scores",
@@ -332,7 +330,7 @@ OPTIONAL_PARTS = {
         _of_schema(unpack_relations),
         may=lambda contents: contents.relations,
     ),
-    "accepted": _OptionalPart(
+    "plausibility": _OptionalPart(
         "accepted training rows",
         pack_plausibility,
         _unpack_plausibility,
@@ -348,4 +346,3 @@ OPTIONAL_PARTS = {
         must=lambda contents: False,
     ),
 }
-FIELDS_OF_PARTS = {"accepted": "plausibility"}
