@@ -29,8 +29,8 @@ from ..kernels import IntArray
 from ..parameters import check_count, check_real
 from ..protocols import is_private
 from ..search.consequences import ComputedColumn
-from ..tables.roles import check_names
 from ..tables.frames import FrameT
+from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
 from .anonymity_generalization import describe_cell
 from .anonymity_widening import (

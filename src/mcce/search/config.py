@@ -203,7 +203,7 @@ class Search:
         """Whether this is the paper's search, whose answers are draws."""
         return self.name == "paper"
 
-    def n_draws(self, n_samples: int | None) -> tuple[int, int]:
+    def resolve_samples(self, n_samples: int | None) -> tuple[int, int]:
         """Draws per person, and the most of people without an answer.
 
         Parameters
@@ -214,11 +214,11 @@ class Search:
         Returns
         -------
         tuple of int
-            Both numbers.
+            ``n_samples`` and ``max_samples``.
         """
-        first = n_samples or (N_SAMPLES_OF_PAPER if self.is_paper else N_SAMPLES)
-        most = self.max_samples or (first if self.is_paper else MAX_SAMPLES)
-        return first, max(first, most)
+        n_samples = n_samples or (N_SAMPLES_OF_PAPER if self.is_paper else N_SAMPLES)
+        max_samples = self.max_samples or (n_samples if self.is_paper else MAX_SAMPLES)
+        return n_samples, max(n_samples, max_samples)
 
     @property
     def sampling_search(self) -> Search:

@@ -60,7 +60,7 @@ def explain(
 
             outcome = add_remedies(request, outcome)
     except MemoryError:
-        n_samples = settings.search.sampling_search.n_draws(settings.n_samples)[0]
+        n_samples = settings.search.sampling_search.resolve_samples(settings.n_samples)[0]
         raise ParameterError(
             f"The candidates need more memory than there is, with n_samples={n_samples} "
             f"draws per person, memory={settings.memory!r} megabytes per block of people, and "
@@ -98,13 +98,13 @@ def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
     # An exact search draws only for people beyond its budget.
     if isinstance(settings.search, ExactSearch):
         return
-    n_samples, most = settings.search.sampling_search.n_draws(settings.n_samples)
-    n_bytes = most * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
+    n_samples, max_samples = settings.search.sampling_search.resolve_samples(settings.n_samples)
+    n_bytes = max_samples * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
     if n_bytes > physical_memory():
-        name = "n_samples" if most == n_samples else "max_samples"
+        name = "n_samples" if max_samples == n_samples else "max_samples"
         raise ParameterError(
-            f"{name}={most} draws need about {n_bytes / 2**30:.0f} GiB for each person, more than "
-            f"this machine has. Lower {name}."
+            f"{name}={max_samples} draws need about {n_bytes / 2**30:.0f} GiB for each person, "
+            f"more than this machine has. Lower {name}."
         )
 
 

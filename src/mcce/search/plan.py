@@ -228,12 +228,12 @@ def _paper_stages(
     search = task.settings.search.sampling_search
     copies_last: tuple[Copies, ...] = "never", "allow"
     in_turn = copies_last if search.copies == "last" else [search.copies]
-    n_samples, most = search.n_draws(task.settings.n_samples)
+    n_samples, max_samples = search.resolve_samples(task.settings.n_samples)
     stages = list[PaperStage]()
     for copies in in_turn:
         ranking = _ranking(task, replace(search, copies=copies), relations)
         stage = PaperStage(task, ranking, n_samples)
-        stages += [stage, *stage.with_more_draws(most)]
+        stages += [stage, *stage.with_more_draws(max_samples)]
     # Only the last gives reasons, which take the scores of excluded draws.
     return [*stages[:-1], replace(stages[-1], gives_reasons=gives_reasons)]
 
@@ -248,7 +248,7 @@ def _pool_stage(
 
     search, fitted = task.settings.search.sampling_search, task.request.fitted
     model = fitted.plausibility
-    n_samples, most = search.n_draws(task.settings.n_samples)
+    n_samples, max_samples = search.resolve_samples(task.settings.n_samples)
     # A search sets what was left out.
     assert search.extra_changes is not None
     surrogate = fitted.surrogate or Surrogate.unlearned()
@@ -267,7 +267,7 @@ def _pool_stage(
         cost=COSTS[search.name],
         extra_changes=search.extra_changes,
         n_samples=n_samples,
-        max_samples=most,
+        max_samples=max_samples,
         accepted=_accepted_counts(fitted),
         gives_reasons=gives_reasons,
     )
@@ -277,7 +277,7 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
     request, settings = task.request, task.settings
     n_counterfactuals = settings.n_counterfactuals
     if search.is_paper:
-        n_counterfactuals = min(n_counterfactuals, search.n_draws(settings.n_samples)[1])
+        n_counterfactuals = min(n_counterfactuals, search.resolve_samples(settings.n_samples)[1])
     return Ranking(
         n_counterfactuals=n_counterfactuals,
         rank_by=tuple(search.rank_by) if search.is_paper else RANK_BY,
