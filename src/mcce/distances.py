@@ -415,7 +415,7 @@ class HVDM(FeatureDistance):
         return self._keep(features, spreads, known)
 
     def coordinates(self, candidates: Candidates, feature: int) -> Coordinates | None:
-        """Levels at the shares of decisions that they have, numbers where they are.
+        """Of a level its shares of decisions, of a number its value.
 
         Parameters
         ----------
@@ -453,7 +453,7 @@ class HVDM(FeatureDistance):
 
     @cached_property
     def _tables(self) -> list[FloatArray | None]:
-        """Per mutable feature the point of each training code; of a level never seen at the end."""
+        """Per mutable feature the point of each training code, then that of levels never seen."""
         scale = np.sqrt(float(N_CLASSES)) if self.variant == "N3" else 1.0
         tables: list[FloatArray | None] = []
         for feature, shares in zip(self._features, self.shares_, strict=True):
@@ -501,7 +501,7 @@ def find_distance(distance: Any) -> Distance:
 
 
 def is_registered(distance: Distance) -> bool:
-    """Whether a distance has a name, and is not one derived from such."""
+    """Whether the class of a distance is registered; subclasses of registered ones are not."""
     return DISTANCES.name_of(type(distance)) is not None
 
 
@@ -516,7 +516,7 @@ def is_plain_gower(distance: Distance) -> bool:
 
 
 def is_mean(distance: Distance) -> bool:
-    """Whether a distance is a mean over features, as one of the user is supposed to be."""
+    """Whether a distance is a mean over features; those of users are assumed to be."""
     return not isinstance(distance, FeatureDistance) or distance.summation.mean
 
 

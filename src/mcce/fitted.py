@@ -70,7 +70,7 @@ class Needs:
 class FitRequest:
     """What ``fit`` is to learn: the parameters of an explainer, checked, and what its search needs.
 
-    ``parameters`` are the values by which a later call tells whether they were changed.
+    Later calls compare the parameters with ``parameters``, to notice changes.
     """
 
     predictor: Any
@@ -155,10 +155,10 @@ def _public_part(
     clock: Clock,
     request: FitRequest,
 ) -> Fitted:
-    """What an explainer with a private model keeps: nothing that was read from rows without noise.
+    """What an explainer with a private model keeps: nothing that was learned without noise.
 
-    Not the rule of labels, which follows from the scores of training rows, nor how often values
-    occur. The distance is fitted on no rows at all.
+    That excludes the label rule, which follows from the scores of training rows, and the counts of
+    values. The distance is fitted on no rows at all.
     """
     nothing = rows.take(np.empty(0, dtype=np.int64))
     return Fitted(
@@ -183,7 +183,7 @@ def _check_columns(rows: EncodedRows, request: FitRequest) -> None:
 
 
 def _finish(clock: Clock, step: str) -> None:
-    """Note the time of a step, unless the fit is to end."""
+    """Record the seconds of a step; raise if the fit is to end."""
     check_cancellation()
     clock.stop(step)
 

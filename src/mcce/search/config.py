@@ -40,11 +40,11 @@ ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
 # The rankings of the paper's search, and those of the others.
 RANKINGS_OF_PAPER = (RANK_BY, RANK_BY[::-1], ("sparsity",), ("distance",))
 RANKINGS = RANK_BY, BY_ACTIONS
-# Draws per person: the K of the paper, and of all other searches.
+# Draws per person, the K of the paper: of its search, and of all others.
 N_SAMPLES_OF_PAPER, N_SAMPLES = 1000, 100
-# The most draws of people without an answer.
+# For people who still have no answer, up to this many.
 MAX_SAMPLES = 10_000
-# Larger distances cost as much as this, so that penalties stay above them.
+# Distances cost no more than this, so that every penalty exceeds every cost.
 LARGEST = 1e6
 
 

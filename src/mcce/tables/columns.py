@@ -220,7 +220,7 @@ def as_comparable(series: pd.Series[Any], like: Any = None) -> np.ndarray:
 
 
 def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
-    """Rank of each cell among known values (-1 if unknown) and of the nearest (a tie: lower)."""
+    """Rank of each cell among known values, -1 if unknown, and of the nearest, the lower of two."""
     if known.empty:
         return np.full(len(cells), -1, np.int32), np.zeros(len(cells), np.int32)
     if known.dtype != cells.dtype:
