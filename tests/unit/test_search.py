@@ -234,6 +234,13 @@ def test_people_without_a_reference_group_are_flagged_and_warned_about():
     assert not explain(fitted(), people()).measures["no_reference_group"].any()
 
 
+def test_equal_searches_are_equal_however_the_ranking_is_given():
+    listed, as_tuple = (Search("paper", rank_by=of(["distance"])) for of in (list, tuple))
+
+    assert listed == as_tuple
+    assert len({listed, as_tuple}) == 1
+
+
 def test_a_black_box_of_labels_only_is_searched_and_changes_less_than_draws():
     label = lambda frame: np.where(score(frame) >= 0.8, "yes", "no")
     explainer = MCCE(label, ["yes"], immutable=["sex"], search="sparse", random_state=0)

@@ -8,6 +8,7 @@ Always true: the order is strict, so ties are reproducible; the predictor is not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ class Ranking:
     """How candidates are chosen."""
 
     n_counterfactuals: int
-    rank_by: tuple[str, ...]
+    rank_by: Sequence[str]
     rules: RowRules
     tolerance: float = 0.0
     diversity: float | None = None

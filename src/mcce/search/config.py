@@ -197,6 +197,7 @@ class Search:
                 f"rank_by must be one of {allowed!r} for the search {self.name!r}, got "
                 f"{shorten(given)}. The decisive key comes first."
             )
+        object.__setattr__(self, "rank_by", tuple(given))
 
     @property
     def is_paper(self) -> bool:

@@ -259,7 +259,7 @@ def _pool_stage(
         spread=surrogate.spread(n_codes),
         knn_distance=None if model is None else model.knn_distance_,
         copies_last=search.copies == "last",
-        count_actions=tuple(search.rank_by) == BY_ACTIONS,
+        count_actions=search.rank_by == BY_ACTIONS,
     )
     return PoolStage(
         task,
@@ -280,7 +280,7 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
         n_counterfactuals = min(n_counterfactuals, search.resolve_samples(settings.n_samples)[1])
     return Ranking(
         n_counterfactuals=n_counterfactuals,
-        rank_by=tuple(search.rank_by) if search.is_paper else RANK_BY,
+        rank_by=search.rank_by if search.is_paper else RANK_BY,
         rules=row_rules(request.fitted, search, request.constraints, relations, task.column_cache),
         tolerance=search.tolerance,
         diversity=settings.diversity if n_counterfactuals > 1 else None,
