@@ -415,9 +415,10 @@ def check_refit(generator: Generator, training: Any) -> None:
 
 
 def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
-    """Raise if trees consider some inputs only, and the search is the paper's."""
+    """Raise if ``fit`` limited the inputs of trees by itself, and the search is the paper's."""
     most = getattr(fitted.generator, "max_inputs", None)
-    if most is not None and fitted.plausibility is not None and not search.needs.beyond_paper:
+    is_named = isinstance(fitted.parameters.get("generator"), str)
+    if most is not None and is_named and not search.needs.beyond_paper:
         raise NotFittedError(
             f"This search draws from trees that consider all columns, but fit had another search, "
             f"for which each tree of a table with {len(fitted.schema.features)} columns considers "
