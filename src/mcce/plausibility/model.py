@@ -43,6 +43,9 @@ N_NEIGHBOURS = 5
 # Accepted rows whose own knn distances the quantiles are taken from, at most; fewer of wide tables.
 N_TYPICAL, N_TYPICAL_WIDE = 2_000, 500
 
+# The measures of a row, and their types.
+MEASURES = {"plausibility": float, "knn_distance_quantile": float, "no_reference_group": bool}
+
 
 class PlausibilityModel:
     """What accepted training rows look like."""

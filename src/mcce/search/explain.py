@@ -22,7 +22,7 @@ from ..distances import measure_rows
 from ..errors import McceWarning, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
-from ..protocols import Callback, Progress
+from ..protocols import Callback, Progress, is_private
 from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, Schema
@@ -123,7 +123,10 @@ def _further_measures(
 ) -> dict[str, np.ndarray]:
     """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
     measures: dict[str, np.ndarray] = {}
-    if outcome.computed or fitted.plausibility is not None:
+    model, needs = fitted.plausibility, settings.search.needs
+    # If no training row is accepted, there is no model of accepted rows, and there are no answers.
+    nobody = not fitted.n_desired and needs.beyond_paper and not is_private(fitted.generator)
+    if outcome.computed or model is not None or nobody:
         followed = outcome.answers.rows.codes[[column.place for column in outcome.computed]] != OWN
         measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
     # These two are always measured.
@@ -131,8 +134,12 @@ def _further_measures(
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
     if isinstance(settings.search, ExactSearch):
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
-    if fitted.plausibility is not None:
-        measures |= fitted.plausibility.measures(outcome.answers.rows)
+    if model is not None:
+        measures |= model.measures(outcome.answers.rows)
+    elif nobody:
+        from ..plausibility.model import MEASURES
+
+        measures |= {name: np.empty(0, dtype) for name, dtype in MEASURES.items()}
     return measures
 
 
