@@ -48,6 +48,7 @@ from .search.config import (
     check_private,
     check_refit,
     find_search,
+    needs_of,
     plausibility_model,
 )
 from .search.explain import explain, warn_of_gaps
@@ -680,7 +681,6 @@ class MCCE(BaseEstimator):
         """What ``fit`` is to learn, with the generator and the distance by their names."""
         generator, distance = find_generator(self.generator), find_distance(self.distance)
         search = find_search(self.search, private=is_private(generator))
-        needs = search.needs
         check_private(generator, search, distance, self.ignore_relations)
         return FitRequest(
             predictor=self.predictor,
@@ -691,10 +691,9 @@ class MCCE(BaseEstimator):
             kinds=self.kinds,
             feature_names=feature_names,
             generator=generator,
-            given_generator=self.generator,
             distance=distance,
             constraints=self.constraints,
-            needs=replace(needs, relations=needs.relations and self.ignore_relations is not True),
+            needs=needs_of(search, self.ignore_relations),
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             verbose=bool(self.verbose),

@@ -81,7 +81,6 @@ class FitRequest:
     kinds: Mapping[Hashable, Kind] | None
     feature_names: Sequence[Hashable] | None
     generator: Generator
-    given_generator: Any
     distance: Distance
     constraints: Any
     needs: Needs
@@ -115,6 +114,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
     relations, surrogate, plausibility = _learn_beyond_paper(
         rows, scored, decision, generator, clock, request
     )
+    kept = np.unique(rows_as_bytes(rows.codes.T)) if request.needs.training_rows else None
     return Fitted(
         schema=rows.schema,
         decision=decision,
@@ -126,9 +126,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         plausibility=plausibility,
         surrogate=surrogate,
         relations=relations,
-        training_rows=np.unique(rows_as_bytes(rows.codes.T))
-        if request.needs.training_rows
-        else None,
+        training_rows=kept,
         value_counts=tuple(_count(rows.codes[at]) for at in rows.schema.mutable),
         parameters=request.parameters,
         seconds=clock.seconds,
@@ -141,7 +139,7 @@ def _fit_generator(
     """The model of step 1."""
     generator = request.generator
     if request.needs.beyond_paper:
-        generator = with_limited_inputs(generator, request.given_generator, rows.schema)
+        generator = with_limited_inputs(generator, request.parameters["generator"], rows.schema)
     return generator.fit(
         rows, is_desired, seed=seed, n_jobs=request.n_jobs, verbose=request.verbose
     )

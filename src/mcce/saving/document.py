@@ -28,7 +28,7 @@ from ..plausibility.model import PlausibilityModel
 from ..predictors.decision import Decision, Interval
 from ..predictors.desired import decision_on
 from ..protocols import Generator, is_private
-from ..search.config import check_inputs, find_search
+from ..search.config import check_inputs, find_search, needs_of
 from ..tables.features import Feature
 from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
 from ..tables.schema import Schema
@@ -226,16 +226,15 @@ class _Contents:
     """The settings that decide which parts a file has."""
 
     needs: Needs
-    relations: bool
     has_desired: bool
     private: bool
 
     @classmethod
     def of(cls, parameters: Parameters, n_desired: int, generator: Generator) -> _Contents:
         private = is_private(generator)
-        needs = find_search(parameters["search"], private=private).needs
-        relations = needs.relations and parameters["ignore_relations"] is not True
-        return cls(needs, relations, n_desired > 0, private)
+        search = find_search(parameters["search"], private=private)
+        needs = needs_of(search, parameters["ignore_relations"])
+        return cls(needs, n_desired > 0, private)
 
 
 @dataclass(frozen=True)
@@ -328,7 +327,7 @@ OPTIONAL_PARTS = {
         "relations between columns",
         lambda relations: [pack_relation(found) for found in relations],
         _of_schema(unpack_relations),
-        may=lambda contents: contents.relations,
+        may=lambda contents: contents.needs.relations,
     ),
     "plausibility": _OptionalPart(
         "accepted training rows",

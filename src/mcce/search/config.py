@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..constraints.collection import Constraints
@@ -373,6 +373,12 @@ def check_exact(generator: Generator, distance: Distance, diversity: float | Non
         raise _not_for_exact("diversity", None, diversity)
 
 
+def needs_of(search: Search | ExactSearch, ignore_relations: Any) -> Needs:
+    """What a search needs from the explainer, which may be told to ignore all relations."""
+    needs = search.needs
+    return replace(needs, relations=needs.relations and ignore_relations is not True)
+
+
 def check_private(
     generator: Generator,
     search: Search | ExactSearch,
@@ -382,13 +388,11 @@ def check_private(
     """Raise if the model is private, and a search or distance reads training rows without noise."""
     if not is_private(generator):
         return
-    needs = search.needs
+    needs = needs_of(search, ignore_relations)
     reads = {
         "learns what accepted training rows look like": needs.requires_plausibility,
         "keeps the training rows, to tell copies of them": needs.training_rows,
-        "keeps relations that are found in the training rows": (
-            needs.relations and ignore_relations is not True
-        ),
+        "keeps relations that are found in the training rows": needs.relations,
     }
     unprotected = [what for what, does in reads.items() if does]
     if unprotected:
@@ -458,7 +462,7 @@ def kept_relations(
     A formula that the user declared replaces the relations with its target.
     """
     ignored = settings.ignore_relations
-    if ignored is True or not settings.search.needs.relations:
+    if not needs_of(settings.search, ignored).relations:
         return []
     if fitted.relations is None:
         raise NotFittedError(
@@ -466,7 +470,7 @@ def kept_relations(
             "between columns. Fit again, or pass ignore_relations=True."
         )
     without = {derived.target for derived in constraints.derived}
-    names = ignored or ()
+    names = () if isinstance(ignored, bool) else ignored
     return [
         found
         for found in fitted.relations
