@@ -22,6 +22,7 @@ from ..distances import measure_rows
 from ..errors import McceWarning, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
+from ..kernels import IntArray
 from ..protocols import Callback, Progress, is_private
 from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
@@ -53,19 +54,7 @@ def explain(
     monitor = Monitor(positions.size, _watch(bar, callback, deadline))
     request = SearchRequest(fitted, settings, constraints, rows, scored, monitor, deadline)
     try:
-        outcome = find_answers(request, positions)
-        stopped = monitor.stopped
-        if outcome.reasons and not settings.search.sampling_search.is_paper:
-            from .relaxing import add_remedies
-
-            outcome = add_remedies(request, outcome)
-    except MemoryError:
-        n_samples = settings.search.sampling_search.resolve_samples(settings.n_samples)[0]
-        raise ParameterError(
-            f"The candidates need more memory than there is, with n_samples={n_samples} "
-            f"draws per person, memory={settings.memory!r} megabytes per block of people, and "
-            f"n_jobs={settings.n_jobs!r}. Lower one of them."
-        ) from None
+        outcome, stopped = _search(request, positions)
     finally:
         bar.close()
     return make_counterfactuals(
@@ -80,6 +69,27 @@ def explain(
         timings=clock.seconds | dict(outcome.seconds) | {"total": clock.total()},
         consequences=tuple(column.feature.name for column in outcome.computed),
     )
+
+
+def _search(request: SearchRequest, positions: IntArray) -> tuple[SearchOutcome, bool]:
+    """The outcome with what would help people without an answer, and whether it was stopped."""
+    settings = request.settings
+    search = settings.search.sampling_search
+    try:
+        outcome = find_answers(request, positions)
+        stopped = request.monitor.stopped
+        if outcome.reasons and not search.is_paper:
+            from .relaxing import add_remedies
+
+            outcome = add_remedies(request, outcome)
+    except MemoryError:
+        n_samples = search.resolve_samples(settings.n_samples)[0]
+        raise ParameterError(
+            f"The candidates need more memory than there is, with n_samples={n_samples} "
+            f"draws per person, memory={settings.memory!r} megabytes per block of people, and "
+            f"n_jobs={settings.n_jobs!r}. Lower one of them."
+        ) from None
+    return outcome, stopped
 
 
 def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Callback:
