@@ -72,7 +72,7 @@ class ColumnValues:
         return [table[code] for code in self.codes.tolist()]
 
     def demands(self, dtype: Any) -> IntArray:
-        """What each value needs beyond a dtype: 0 for nothing, else a number for each wider one.
+        """What each value needs beyond a dtype: 0 for nothing, or the number of a wider dtype.
 
         Examples
         --------
