@@ -22,7 +22,7 @@ class cached_property(functools.cached_property[Value]):  # noqa: N801 - named l
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
         super().__set_name__(owner, name)
-        # Python would walk through the attributes themselves, to which other threads may add.
+        # Python would iterate over the attributes while other threads may add to them.
         if not any("__getstate__" in vars(base) for base in owner.__mro__[:-1]):
             setattr(owner, "__getstate__", _copy_of_attributes)  # noqa: B010 - mypy cannot type it
 
@@ -33,7 +33,7 @@ class cached_property(functools.cached_property[Value]):  # noqa: N801 - named l
     def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | Value:
         if instance is None:
             return self
-        # Reached only while the instance has no such entry, which Python looks up first.
+        # Python calls this only while the instance has no value under that name.
         name, value = str(self.attrname), self.func(instance)
         stored: Value = instance.__dict__.setdefault(name, value)
         return stored
@@ -46,7 +46,7 @@ def _copy_of_attributes(instance: object) -> dict[str, Any]:
 def attribute_loader(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package, given the module of each name.
 
-    A name that is its own module stands for the module.
+    A name that is the name of its module gives the module itself.
     """
 
     def load(name: str) -> Any:

@@ -167,7 +167,7 @@ class CandidateRows:
     def as_given(self) -> pd.DataFrame:
         """The candidates with the column order and dtypes of the user's frame.
 
-        Where a dtype cannot hold the values of a generator, the column has that for the predictor.
+        A column whose dtype cannot hold the values of a generator has the dtype for the predictor.
         """
         rows, tables = self.rows, self.tables
         if rows.returned is rows.frame:
@@ -225,7 +225,7 @@ class MeasuredRows:
     """Answers, misses or rows evaluated for a proof, with their scores and costs."""
 
     rows: CandidateRows
-    # What tells each row apart among those that were scored.
+    # Identifies each row among all that were scored.
     key: Codes
     rank: IntArray
     score: FloatArray
@@ -287,8 +287,7 @@ def pair_rows(
     return Candidates.of(rows, positions, codes, own_codes, tables)
 
 
-# By part, column and function: the rows or the table that held the cells, and what the function
-# gave for them.
+# By part, column and function: the rows or table that the function read, and its result.
 ColumnCache: TypeAlias = dict[Any, tuple[Any, np.ndarray]]
 
 
@@ -323,7 +322,7 @@ class CandidateColumns:
 def remember(
     cache: ColumnCache, name: Hashable, of: object, compute: Callable[[], np.ndarray]
 ) -> np.ndarray:
-    """What a cache holds by this name, computed anew if it was computed of something else."""
+    """The cached value of that name, computed anew unless it was computed from this object."""
     known = cache.get(name)
     if known is None or known[0] is not of:
         known = cache[name] = of, compute()

@@ -53,17 +53,11 @@ DISTANCES = Registry(
     },
     elsewhere=dict.fromkeys(("heom", "ivdm"), "mcce-lab"),
 )
-# Columns of result.measures that are not distances of the user.
+# What else is a column of result.measures, of its index or of a table of answers.
 RESERVED = (
-    "score",
-    "sparsity",
-    "gower",
-    "l1",
-    "plausibility",
-    "knn_distance_quantile",
-    "no_reference_group",
-    "proven",
-    "valid",
+    *("score", "sparsity", "n_actions", "gower", "l1", "proven", "valid"),
+    *("plausibility", "knn_distance_quantile", "no_reference_group"),
+    *("factual", "rank", "status", "reason", "reason_kind", "score_before", "changed"),
 )
 
 
@@ -421,7 +415,7 @@ class HVDM(FeatureDistance):
         return self._keep(features, spreads, known)
 
     def coordinates(self, candidates: Candidates, feature: int) -> Coordinates | None:
-        """Levels at the shares of decisions that they have, numbers where they are.
+        """Of a level its shares of decisions, of a number its value.
 
         Parameters
         ----------
@@ -459,7 +453,7 @@ class HVDM(FeatureDistance):
 
     @cached_property
     def _tables(self) -> list[FloatArray | None]:
-        """Per mutable feature the point of each training code; of a level never seen at the end."""
+        """Per mutable feature the point of each training code, then that of levels never seen."""
         scale = np.sqrt(float(N_CLASSES)) if self.variant == "N3" else 1.0
         tables: list[FloatArray | None] = []
         for feature, shares in zip(self._features, self.shares_, strict=True):
@@ -485,9 +479,8 @@ def find_distance(distance: Any) -> Distance:
     'gower'
     """
     if distance in DISTANCES:
-        named: Distance = DISTANCES.load(distance)()
-        return named
-    if (
+        found: Distance = DISTANCES.load(distance)()
+    elif (
         not callable(distance)
         or not callable(getattr(distance, "fit", None))
         or not hasattr(distance, "name")
@@ -496,17 +489,19 @@ def find_distance(distance: Any) -> Distance:
             f"distance must be one of {DISTANCES.names()!r} or an object with name, fit and "
             f"__call__, got {shorten(distance)}."
         )
-    copy: Distance = deepcopy(distance)
-    if not is_registered(copy) and (not isinstance(copy.name, str) or copy.name in RESERVED):
+    else:
+        found = deepcopy(distance)
+    is_ours = type(found) in (Gower, L1)
+    if not is_ours and (not isinstance(found.name, str) or found.name in RESERVED):
         raise ParameterError(
             f"The name of a distance is a column of result.measures, so it must be a string other "
-            f"than {list(RESERVED)!r}, got {shorten(copy.name)}."
+            f"than {list(RESERVED)!r}, got {shorten(found.name)}."
         )
-    return copy
+    return found
 
 
 def is_registered(distance: Distance) -> bool:
-    """Whether a distance has a name, and is not one derived from such."""
+    """Whether the class of a distance is registered; subclasses of registered ones are not."""
     return DISTANCES.name_of(type(distance)) is not None
 
 
@@ -521,7 +516,7 @@ def is_plain_gower(distance: Distance) -> bool:
 
 
 def is_mean(distance: Distance) -> bool:
-    """Whether a distance is a mean over features, as one of the user is supposed to be."""
+    """Whether a distance is a mean over features; those of users are assumed to be."""
     return not isinstance(distance, FeatureDistance) or distance.summation.mean
 
 

@@ -6,7 +6,7 @@ McceError
 ├── ConstraintError     a constraint is not valid or does not fit the data
 ├── LabelsError         the wording of features is not valid or not complete
 ├── PredictorError      the black box cannot be called or returns something unusable
-├── WorkerError         a worker process died with the people that it had
+├── WorkerError         a worker process died while it explained people
 ├── NotFittedError      the explainer is used before it is fitted
 ├── TimeLimitError      fitting takes longer than it may
 ├── SavedFileError      a file cannot be written or read, or does not hold a usable explainer
@@ -167,7 +167,7 @@ class PredictorError(McceError, ValueError):
 
 
 class WorkerError(McceError, RuntimeError):
-    """A worker process died with the people that it had, or none could be started.
+    """A worker process died while it explained people, or none could be started.
 
     Examples
     --------

@@ -21,7 +21,6 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from .constraints.collection import Constraints
-from .counterfactuals.anonymous import FrameT
 from .counterfactuals.result import Counterfactuals
 from .distances import find_distance
 from .errors import NotFittedError
@@ -45,15 +44,16 @@ from .search.config import (
     ExplainSettings,
     Search,
     SearchName,
+    check_ignored,
     check_private,
     check_refit,
     find_search,
+    needs_of,
     plausibility_model,
 )
 from .search.explain import explain, warn_of_gaps
-from .search.plan import check_ignored
 from .tables.columns import Kind
-from .tables.frames import ArrayAdapter
+from .tables.frames import ArrayAdapter, FrameT
 from .tables.roles import Role, check_roles
 from .tables.schema import Schema
 
@@ -681,7 +681,6 @@ class MCCE(BaseEstimator):
         """What ``fit`` is to learn, with the generator and the distance by their names."""
         generator, distance = find_generator(self.generator), find_distance(self.distance)
         search = find_search(self.search, private=is_private(generator))
-        needs = search.needs
         check_private(generator, search, distance, self.ignore_relations)
         return FitRequest(
             predictor=self.predictor,
@@ -692,10 +691,9 @@ class MCCE(BaseEstimator):
             kinds=self.kinds,
             feature_names=feature_names,
             generator=generator,
-            given_generator=self.generator,
             distance=distance,
             constraints=self.constraints,
-            needs=replace(needs, relations=needs.relations and self.ignore_relations is not True),
+            needs=needs_of(search, self.ignore_relations),
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             verbose=bool(self.verbose),

@@ -70,7 +70,7 @@ class Needs:
 class FitRequest:
     """What ``fit`` is to learn: the parameters of an explainer, checked, and what its search needs.
 
-    ``parameters`` are the values by which a later call tells whether they were changed.
+    Later calls compare the parameters with ``parameters``, to notice changes.
     """
 
     predictor: Any
@@ -81,7 +81,6 @@ class FitRequest:
     kinds: Mapping[Hashable, Kind] | None
     feature_names: Sequence[Hashable] | None
     generator: Generator
-    given_generator: Any
     distance: Distance
     constraints: Any
     needs: Needs
@@ -115,6 +114,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
     relations, surrogate, plausibility = _learn_beyond_paper(
         rows, scored, decision, generator, clock, request
     )
+    kept = np.unique(rows_as_bytes(rows.codes.T)) if request.needs.training_rows else None
     return Fitted(
         schema=rows.schema,
         decision=decision,
@@ -126,9 +126,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         plausibility=plausibility,
         surrogate=surrogate,
         relations=relations,
-        training_rows=np.unique(rows_as_bytes(rows.codes.T))
-        if request.needs.training_rows
-        else None,
+        training_rows=kept,
         value_counts=tuple(_count(rows.codes[at]) for at in rows.schema.mutable),
         parameters=request.parameters,
         seconds=clock.seconds,
@@ -141,7 +139,7 @@ def _fit_generator(
     """The model of step 1."""
     generator = request.generator
     if request.needs.beyond_paper:
-        generator = with_limited_inputs(generator, request.given_generator, rows.schema)
+        generator = with_limited_inputs(generator, request.parameters["generator"], rows.schema)
     return generator.fit(
         rows, is_desired, seed=seed, n_jobs=request.n_jobs, verbose=request.verbose
     )
@@ -155,10 +153,10 @@ def _public_part(
     clock: Clock,
     request: FitRequest,
 ) -> Fitted:
-    """What an explainer with a private model keeps: nothing that was read from rows without noise.
+    """What an explainer with a private model keeps: nothing that was learned without noise.
 
-    Not the rule of labels, which follows from the scores of training rows, nor how often values
-    occur. The distance is fitted on no rows at all.
+    That excludes the label rule, which follows from the scores of training rows, and the counts of
+    values. The distance is fitted on no rows at all.
     """
     nothing = rows.take(np.empty(0, dtype=np.int64))
     return Fitted(
@@ -183,7 +181,7 @@ def _check_columns(rows: EncodedRows, request: FitRequest) -> None:
 
 
 def _finish(clock: Clock, step: str) -> None:
-    """Note the time of a step, unless the fit is to end."""
+    """Record the seconds of a step; raise if the fit is to end."""
     check_cancellation()
     clock.stop(step)
 

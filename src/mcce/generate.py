@@ -46,12 +46,12 @@ class FactualBlock:
 def blocks(
     factual_limits: FactualLimits,
     positions: IntArray,
-    n_samples: int,
+    n_rows: int,
     memory: float,
     n_smaller: int = 0,
     n_least: int = 1,
 ) -> Iterator[FactualBlock]:
-    """People in blocks whose candidates take about ``memory`` megabytes."""
+    """People in blocks whose candidates, ``n_rows`` each, take about ``memory`` megabytes."""
     order = np.argsort(factual_limits.group[positions], kind="stable")
     positions, group = positions[order], factual_limits.group[positions[order]]
     opens_group = np.diff(group, prepend=-1) > 0
@@ -59,9 +59,9 @@ def blocks(
     room, size = max(memory * 1e6, 1.0), np.cumsum(BYTES_PER_CANDIDATE + codes)
     if n_least > 1:
         # One more, so that the last person is in the last of them.
-        room = min(room, (size.max(initial=0) + 1) * n_samples / n_least)
+        room = min(room, (size.max(initial=0) + 1) * n_rows / n_least)
     # Measured in whole blocks. The first ones are smaller, each half as large as the next.
-    taken = size * (n_samples / room)
+    taken = size * (n_rows / room)
     ends = np.cumsum(0.5 ** np.arange(n_smaller, 0, -1))
     n_small = np.searchsorted(ends, taken, side="right")
     n_whole = np.floor(np.maximum(taken - ends.max(initial=0.0), 0.0))
@@ -76,11 +76,11 @@ def generate(
     block: FactualBlock,
     draws: IntArray,
     seed: int,
-    n_from_leaves: int | None = None,
+    n_samples: int | None = None,
 ) -> Candidates:
     """Candidates of a block of people.
 
-    The paper draws from leaves alone; draws after ``n_from_leaves`` may back off to larger nodes.
+    The paper draws from leaves alone; draws after ``n_samples`` may back off to larger nodes.
     """
     rows, capabilities = factual_limits.rows, generator.capabilities
     # One person of each group.
@@ -91,8 +91,8 @@ def generate(
     limits = least = None
     if capabilities.limits:
         limits = factual_limits.limits(positions, features_of(generator, rows))
-    if capabilities.back_off and n_from_leaves is not None:
-        least = least_rows(draws, n_from_leaves)
+    if capabilities.back_off and n_samples is not None:
+        least = least_rows(draws, n_samples)
     sampled = generator.sample(DrawRequest(given, keys, draws, limits=limits, least=least))
     tables = value_tables(rows, sampled.tables)
     features, codes = _features(rows, tables), sampled.codes
@@ -103,7 +103,7 @@ def generate(
     return Candidates.of(rows, block.positions, codes, own_codes, tables, group)
 
 
-def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
+def least_rows(draws: IntArray, n_samples: int) -> IntArray:
     """Minimum number of allowed training rows in the node that a draw samples from.
 
     One for the first draws: where a leaf holds nothing that a person may have, they back off. After
@@ -115,7 +115,7 @@ def least_rows(draws: IntArray, n_from_leaves: int) -> IntArray:
     >>> least_rows(np.array([0, 1, 100, 101, 200, 999]), 100)
     array([ 1,  1,  1, 10,  1, 90])
     """
-    later = ROWS_PER_ROUND * (draws // n_from_leaves) * (draws % 2)
+    later = ROWS_PER_ROUND * (draws // n_samples) * (draws % 2)
     return np.maximum(later, 1)
 
 

@@ -148,8 +148,8 @@ class DrawRequest:
     limits
         The values that each group may have; None for all. :meth:`allowed` and :meth:`kept` read it.
     least : (n_draws,), optional
-        How many training rows whose value the group may have a value is drawn from, at least; all
-        of them if there are fewer. None requires nothing.
+        The fewest training rows with an allowed value to draw from; if there are not so many in
+        all, all of them. None requires nothing.
     is_desired : (n_groups,), optional
         Whether each group gets the desired decision; None is yes for all.
 

@@ -112,7 +112,7 @@ def test_distances_are_equal_and_everybodys_own(work):
 
     assert np.array_equal(found, numpy_kernels.measure(comparison, axes))
     assert not np.isnan(found).any()
-    assert np.array_equal(native.measure(comparison.of(some), axes.of(some)), found[some])
+    assert np.array_equal(native.measure(comparison.take(some), axes.take(some)), found[some])
 
 
 def test_differences_are_shares_of_the_range_and_1_where_one_side_is_missing():

@@ -29,6 +29,19 @@ def test_scores_are_those_of_the_predictor(client):
     assert answer == {"scores": approval(frame_of(*people)).tolist(), "desired": [False, True]}
 
 
+def test_levels_that_are_numbers_are_known_however_json_writes_them():
+    train = pd.DataFrame({"rooms": [1.0, 2.5] * 20, "floor": [0, 1, 2, 3] * 10})
+    kinds = {"rooms": "categorical", "floor": "categorical"}
+    explainer = MCCE(lambda rows: rows["rooms"] / 5 + rows["floor"] / 10, (0.5, 1.0), kinds=kinds)
+    people = [{"rooms": 1, "floor": 2.0}, {"rooms": 1.0, "floor": 2}, {"rooms": True, "floor": 2}]
+    with running(create_app(explainer.set_params(random_state=0).fit(train))) as client:
+        found = client.post("/score", json={"people": people[:2]})
+        wrong = client.post("/score", json={"people": people[2:]})
+
+    assert found.json().get("scores") == [0.4, 0.4]
+    assert wrong.status_code == 422
+
+
 def test_what_follows_from_a_change_is_computed_before_it_is_scored():
     train = pd.DataFrame({"pay": range(10, 410), "extra": [0, 5, 9, 20] * 100})
     train["total"] = train["pay"] + train["extra"]

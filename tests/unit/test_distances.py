@@ -10,7 +10,7 @@ from sklearn.base import clone
 from bank import bank, score
 from bills import bills, value
 from distance_oracle import Oracle, expected_of
-from mcce import HVDM, L1, MCCE, Gower, NotFittedError, ParameterError
+from mcce import HVDM, L1, MCCE, Counterfactuals, Gower, NotFittedError, ParameterError
 from mcce.constraints import derived
 from mcce.protocols import Capabilities, Draws, draw_keys, pick
 from searches import bounded, explain
@@ -123,12 +123,31 @@ def test_another_distance_ranks_and_bounds_but_gower_is_still_measured():
     assert result.measures["squared"].tolist() == [19.0**2, 11.0**2]
 
 
-def test_a_distance_may_not_take_the_name_of_another_measure():
-    distance = SquaredSalary()
-    distance.name = "score"
+@pytest.fixture(scope="module")
+def taken():
+    """All columns that tables of measures and of answers have with Gower's distance."""
+    explainers = [
+        MCCE(lambda frame: frame["salary"], (60, 100), search=search, random_state=0).fit(TRAIN)
+        for search in ("paper", "balanced", "exact")
+    ]
+    results = [explainer.explain(TRAIN.head(1)) for explainer in explainers]
+    schema, decision = explainers[0].schema_, explainers[0].decision_
+    results.append(
+        Counterfactuals.from_frame(TRAIN.head(1), TRAIN.tail(1), schema=schema, decision=decision)
+    )
+    measured = {name for result in results for name in result.measures.reset_index()}
+    assert {"proven", "valid", "n_actions", "plausibility"} < measured
+    in_files = {"status", "reason", "reason_kind", "score_before", "changed"}
+    return measured | in_files
 
-    with pytest.raises(ParameterError, match=r"string other than \['score'.*got 'score'"):
-        MCCE(lambda frame: frame["salary"], (60, 100), distance=distance).fit(TRAIN)
+
+def test_a_distance_may_not_take_the_name_of_another_measure(taken):
+    for name in taken:
+        distance = SquaredSalary()
+        distance.name = name
+
+        with pytest.raises(ParameterError, match=f"string other than .*got '{name}'"):
+            MCCE(lambda frame: frame["salary"], (60, 100), distance=distance).fit(TRAIN)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -194,12 +194,12 @@ BYTES = {
         "cut.npy' is damaged",
     ),
     "future": (
-        lambda data: edited(data, b'"version": 8', b'"version": 9', MANIFEST),
-        r"version 9, .* reads version 8 alone; load it with the mcce that wrote it",
+        lambda data: edited(data, b'"version": 9', b'"version": 10', MANIFEST),
+        r"version 10, .* reads version 9 alone; load it with the mcce that wrote it",
     ),
     "past": (
-        lambda data: edited(data, b'"version": 8', b'"version": 7', MANIFEST),
-        r"version 7, .* reads version 8 alone",
+        lambda data: edited(data, b'"version": 9', b'"version": 8', MANIFEST),
+        r"version 8, .* reads version 9 alone",
     ),
     "key twice": (lambda data: rewritten(data, SEED, b'"seed": 1, "seed": 1'), "not written as"),
     "long integer": (lambda data: rewritten(data, SEED, b'"seed": ' + b"9" * 5000), "Cannot load"),
@@ -332,8 +332,8 @@ def shrink_a_leaf(trees):
     trees["values"][trees["start"][second] :][: trees["count"][second]].sort()
 
 
-MODEL, ACCEPTED = ("model", "trees"), ("accepted", "chains", 0, "trees")
-ALL = ("accepted", "chains", 1, "trees")
+MODEL, ACCEPTED = ("model", "trees"), ("plausibility", "chains", 0, "trees")
+ALL = ("plausibility", "chains", 1, "trees")
 CHAINS = {"model": MODEL, "accepted": ACCEPTED, "all": ALL}
 FAR = 2**31 - 1
 TREES = {
@@ -368,7 +368,7 @@ SUPPORT = {
         "decision": lambda trees: trees["feature"].__setitem__(inner(trees), 6),
     }.items()
 }
-MEAN, TAIL = ("accepted", "conditionals", 0), ("accepted", "calibration")
+MEAN, TAIL = ("plausibility", "conditionals", 0), ("plausibility", "calibration")
 LEARNED = {
     "own column": put(
         *MODEL, to=of_trees(lambda trees: trees["feature"].__setitem__(inner(trees), 1))
@@ -386,9 +386,9 @@ LEARNED = {
     "no parts": put(*TAIL, "parts", to={}),
     "rare": put(*TAIL, "rare", to=np.zeros(1)),
     "rare list": put(*TAIL, "rare", to=[1.0]),
-    "model less": put("accepted", "conditionals", to=lambda models: models[1:]),
-    "model more": put("accepted", "conditionals", to=lambda models: [*models, models[-1]]),
-    "no models": put("accepted", "conditionals", to={}),
+    "model less": put("plausibility", "conditionals", to=lambda models: models[1:]),
+    "model more": put("plausibility", "conditionals", to=lambda models: [*models, models[-1]]),
+    "no models": put("plausibility", "conditionals", to={}),
     "model of a level": put(*MEAN, "position", to=0),
     "model beyond": put(*MEAN, "position", to=9),
     "no error": put(*MEAN, "error", to=None),
@@ -402,13 +402,13 @@ LEARNED = {
     "boosted feature": put(*MEAN, "mean", "feature", to=lambda feature: feature * 0 + 99),
     "boosted root": cell(*MEAN, "mean", "roots", at=-1, to=FAR),
     "bin less": put(*MEAN, "mean", "bins", to=lambda bins: bins[1:]),
-    "chain less": put("accepted", "chains", to=lambda chains: chains[1:]),
-    "chain more": put("accepted", "chains", to=lambda chains: [*chains, chains[0]]),
-    "chains swapped": put("accepted", "chains", to=lambda chains: chains[::-1]),
-    "chain order": put("accepted", "chains", 0, "responses", to=np.array([2, 1, 3])),
-    "accepted codes": cell("accepted", "codes", at=0, to=FAR),
-    "accepted more": put("accepted", to=lambda accepted: accepted | {"more": 1}),
-    "no accepted": put("accepted", to=None),
+    "chain less": put("plausibility", "chains", to=lambda chains: chains[1:]),
+    "chain more": put("plausibility", "chains", to=lambda chains: [*chains, chains[0]]),
+    "chains swapped": put("plausibility", "chains", to=lambda chains: chains[::-1]),
+    "chain order": put("plausibility", "chains", 0, "responses", to=np.array([2, 1, 3])),
+    "accepted codes": cell("plausibility", "codes", at=0, to=FAR),
+    "accepted more": put("plausibility", to=lambda accepted: accepted | {"more": 1}),
+    "no accepted": put("plausibility", to=None),
     "no surrogate trees": put("surrogate", "trees", to=[]),
     "surrogate tree": put("surrogate", "trees", to=[{}, {}]),
     "surrogate cut": put("surrogate", "trees", 0, "cut", to=lambda cut: cut * 0 + FAR),
@@ -574,7 +574,7 @@ def test_a_path_in_a_file_is_never_opened(document, load, tmp_path):
 
 def test_what_the_search_does_not_need_is_refused(document, load):
     changed = document | {"parameters": document["parameters"] | {"search": "paper"}}
-    for name in ("training_rows", "relations", "surrogate", "accepted"):
+    for name in ("training_rows", "relations", "surrogate", "plausibility"):
         assert "does not need" in why(load, document_bytes(changed))
         changed |= {name: None}
 

@@ -119,13 +119,14 @@ def test_the_nearest_miss_is_the_one_that_is_nearest_to_what_the_margin_requires
     ("predictor", "desired", "message"),
     [
         (lambda f: f["x"] / 9, Interval(0.5, 1.0), "margin must be at most 0.25, got 0.3"),
+        (lambda f: f["x"] / 9, Interval(0.4, 0.9999999), "at most 0.29999995, got 0.3:"),
         (
             lambda f: np.where(f["x"] > 5, "yes", "no"),
             ["yes"],
             "margin must be 0 for labels without probabilities",
         ),
     ],
-    ids=["interval", "labels"],
+    ids=["interval", "digits", "labels"],
 )
 def test_a_margin_that_no_score_can_have_is_an_error(predictor, desired, message):
     train = pd.DataFrame({"x": np.arange(10)})

@@ -95,6 +95,19 @@ def test_a_receipt_holds_however_a_program_writes_its_numbers(explainer):
     assert failing(check_receipt(rewritten)) == []
 
 
+def test_the_order_of_columns_does_not_matter(explainer):
+    person, answer = rows(home="own")
+    names, rules = list(person)[::-1], [{"frozen": ["salary"]}, {"max_changes": 2}]
+    receipt = make(explainer, rules=rules[1:], home="own")
+
+    turned = check_plan(receipt, explainer, person[names], answer[names], ORIGIN)
+    mixed = check_plan(receipt, explainer, person, answer[names], ORIGIN)
+
+    assert failing(turned) == failing(mixed) == []
+    with pytest.raises(ParameterError, match=r"rules are broken: \['frozen salary'\]"):
+        make_receipt(explainer, person, answer[names], rules=rules, origin=ORIGIN, made=MADE)
+
+
 def test_an_altered_receipt_is_noticed(explainer):
     for name in ("made", "person", "answer", "rules", "score_after", "seed"):
         receipt = make(explainer, key=KEY)

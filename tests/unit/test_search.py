@@ -234,6 +234,26 @@ def test_people_without_a_reference_group_are_flagged_and_warned_about():
     assert not explain(fitted(), people()).measures["no_reference_group"].any()
 
 
+@pytest.mark.parametrize("search", ["paper", "near", "exact"])
+def test_measures_have_the_same_columns_without_accepted_rows_or_answers(search):
+    train = pd.DataFrame({"age": [0, 1] * 20, "salary": np.arange(40) + 40})
+    some, nobody = (
+        MCCE(lambda frame: frame["salary"], desired, search=search, random_state=0).fit(train)
+        for desired in ((60, 70), (600, 700))
+    )
+    expected = some.explain(train.head(2)).measures.dtypes
+
+    for explainer, people in ((some, train.iloc[20:21]), (some, train.head(0)), (nobody, train)):
+        pd.testing.assert_series_equal(explain(explainer, people).measures.dtypes, expected)
+
+
+def test_equal_searches_are_equal_however_the_ranking_is_given():
+    listed, as_tuple = (Search("paper", rank_by=of(["distance"])) for of in (list, tuple))
+
+    assert listed == as_tuple
+    assert len({listed, as_tuple}) == 1
+
+
 def test_a_black_box_of_labels_only_is_searched_and_changes_less_than_draws():
     label = lambda frame: np.where(score(frame) >= 0.8, "yes", "no")
     explainer = MCCE(label, ["yes"], immutable=["sex"], search="sparse", random_state=0)

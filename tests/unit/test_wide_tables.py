@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcce import MCCE, NotFittedError
+from mcce import MCCE, NotFittedError, TreeChain
 from searches import altered, assert_same, explain, slow
 
 P, IMMUTABLE = 60, ["x03", "x17"]
@@ -84,6 +84,19 @@ def test_the_paper_s_search_needs_trees_that_consider_all_columns(tmp_path):
     with pytest.raises(NotFittedError, match=said):
         explainer.save(tmp_path / "wide.mcce")
     assert not list(tmp_path.iterdir())
+
+
+def test_trees_that_the_user_limited_serve_the_paper_s_search_too(tmp_path):
+    given = {"immutable": IMMUTABLE, "generator": TreeChain(max_inputs=3), "random_state": 0}
+    paper, balanced = (
+        MCCE(score, (0.5, 1), search=search, n_samples=100, **given).fit(train())
+        for search in ("paper", "balanced")
+    )
+    explainer = altered(balanced, search="paper")
+
+    found, expected = (explain(one, people()) for one in (explainer, paper))
+    pd.testing.assert_frame_equal(found.frame, expected.frame)
+    explainer.save(tmp_path / "wide.mcce")
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ class EncodedAnswers:
         acted[[column.place for column in computed]] = False
         return cls(factuals, owner, rows, changed[schema.mutable], acted)
 
-    def of(self, some: slice) -> EncodedAnswers:
+    def take(self, some: slice) -> EncodedAnswers:
         """Some of the counterfactuals."""
         numbers = np.arange(len(self))[some]
         return replace(
@@ -172,7 +172,7 @@ def in_chunks(
     bar = ProgressBar(len(answers), what, verbose)
     try:
         for some in chunks(n_rows):
-            yield some.start, answers.of(some)
+            yield some.start, answers.take(some)
             bar.show(some.stop)
     finally:
         bar.close()

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals.anonymous import FrameT
 from ..counterfactuals.result import Counterfactuals, native_table
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, IntArray, times_seen_before
 from ..plausibility.model import PlausibilityModel
+from ..tables.frames import FrameT
 from ..tables.schema import OWN
 from .answers import EncodedAnswers, Requirements, Trials, in_chunks, warn_of_refused
 from .boxes import MAX_CORNERS, N_FREE_POINTS, Boxes, find_boxes

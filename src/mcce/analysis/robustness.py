@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals.anonymous import FrameT
 from ..counterfactuals.result import Counterfactuals, native_table
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
+from ..tables.frames import FrameT
 from ..tables.schema import OWN
 from .answers import (
     AnswerVariants,

@@ -42,7 +42,7 @@ def argument(text: str, metavar: str, default: Any = "") -> Any:
 
 
 def group(shared: type, *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Any:
-    """A field of shared options: all but some, and of the required ones some are optional."""
+    """A field that is a group of shared options, ``without`` some; ``optional`` need no value."""
     metadata = {"group": shared, "without": without, "optional": optional}
     return field(default_factory=shared, metadata=metadata)
 
@@ -56,7 +56,7 @@ def parameters(command: type) -> list[Parameter]:
 def _ranked_parameters(
     options: type, prefix: str = "", without: tuple[str, ...] = (), optional: tuple[str, ...] = ()
 ) -> Iterator[tuple[int, Parameter]]:
-    """Parameters with their ranks in the help: required ones of groups, other such, the rest."""
+    """Parameters, each with its rank in the help: 0 or 1 if it is required, in a group or not."""
     hints = get_type_hints(options)
     for one in fields(options):
         declared = one.metadata

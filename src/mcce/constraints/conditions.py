@@ -419,19 +419,22 @@ class _Parser:
                     else self._check(inner)
                     for symbol, inner in zip(node.ops, node.comparators, strict=True)
                 ]
-            case ast.Call(func=ast.Name(id=function), args=arguments):
-                several = function in ("min", "max")
-                if len(arguments) < 1 + several or (len(arguments) > 1 and not several):
-                    raise ConstraintError(
-                        f"{shorten(self.text)}: {function} takes "
-                        f"{'two or more arguments' if several else 'one argument'}, got "
-                        f"{len(arguments)}."
-                    )
-                check = self._check if function == "missing" else self._operand
-                node.args = [check(inner) for inner in arguments]
+            case ast.Call(func=ast.Name(id=function)):
+                node.args = self._check_arguments(function, node.args)
             case _:
                 self._refuse(_part(self.text, node))
         return node
+
+    def _check_arguments(self, function: str, arguments: list[ast.expr]) -> list[ast.expr]:
+        """The arguments of a call, as many as the function takes."""
+        several = function in ("min", "max")
+        if len(arguments) < 1 + several or (len(arguments) > 1 and not several):
+            raise ConstraintError(
+                f"{shorten(self.text)}: {function} takes "
+                f"{'two or more arguments' if several else 'one argument'}, got {len(arguments)}."
+            )
+        check = self._check if function == "missing" else self._operand
+        return [check(inner) for inner in arguments]
 
     def _check_arithmetic(self, node: ast.BinOp) -> ast.expr:
         """Operations from left to right, those of constants done."""

@@ -80,7 +80,7 @@ class Derived(Constraint):
         most, deviation = self.allowed_deviation(target), self.deviation(frame)
         with np.errstate(invalid="ignore"):
             small = (np.abs(deviation) <= most) | (np.abs(deviation - own) <= most)
-        # Undefined on both sides, or as undefined as it was before.
+        # Column and formula are both undefined, or one of them is, here as in the own row.
         both = np.isnan(to_floats(frame[self.target])) & np.isnan(self.compute(frame))
         return small | both | (np.isnan(deviation) & np.isnan(own))
 

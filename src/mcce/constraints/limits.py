@@ -50,10 +50,11 @@ class FactualLimits:
 
     @cached_property
     def stays(self) -> Codes:
-        """What the model must be able to draw for an own value to stay; see :class:`Person`.
+        """The code that the model must be able to draw for an own value to stay.
 
-        For a number that training never held, that is the nearest training value; for such a
-        level, or a missing value where training had none, nothing in particular.
+        For a number that training never held, it is that of the nearest training value. A level
+        that training never held, or a missing value where training had none, may stay whatever
+        the model draws.
         """
         rows, codes = self.rows, self.rows.codes.copy()
         if self._keep_unseen:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic
 
 import numpy as np
 import pandas as pd
 
 from ..kernels import IntArray
-
-FrameT = TypeVar("FrameT")
+from ..tables.frames import FrameT
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,10 @@ import pandas as pd
 from ..kernels import IntArray
 from ..parameters import check_choice
 from ..predictors.decision import Decision, ScoredRows
-from ..tables.frames import PANDAS_ADAPTER, FrameAdapter
+from ..tables.frames import PANDAS_ADAPTER, FrameAdapter, FrameT
 from ..tables.roles import Role, actors, check_roles
 from ..tables.schema import EncodedRows, Schema
-from .anonymous import AnonymousAnswers, FrameT, take_answers
+from .anonymous import AnonymousAnswers, take_answers
 from .parts import (
     ALREADY,
     ANSWERED,

@@ -181,7 +181,7 @@ def columns_of(frame: pd.DataFrame) -> dict[str, bool]:
 def with_index(
     frame: pd.DataFrame, key: str | Sequence[str] | None
 ) -> tuple[pd.DataFrame, str | Sequence[str]]:
-    """A frame and its key; without a key, the labels of the index become columns that are one.
+    """A frame and its key; without a key, the index becomes columns, which are the key.
 
     Examples
     --------

@@ -23,7 +23,7 @@ import pandas as pd
 from pandas.api import types
 
 from ..kernels import BoolArray, IntArray
-from ..tables.columns import plain
+from ..tables.columns import EXACT_IN_FLOAT64, plain
 
 # Texts that mean a missing value in files without types, in training data as for people: those of
 # pandas.
@@ -33,7 +33,6 @@ MISSING = frozenset(
         *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
     }
 )
-MAX_EXACT_INTEGER = 2**53
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,20}\s*", re.ASCII)
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?\s*", re.ASCII)
 BOOLEAN = "true or false"
@@ -73,7 +72,7 @@ class ColumnValues:
         return [table[code] for code in self.codes.tolist()]
 
     def demands(self, dtype: Any) -> IntArray:
-        """What each value needs beyond a dtype: 0 for nothing, else a number for each wider one.
+        """What each value needs beyond a dtype: 0 for nothing, or the number of a wider dtype.
 
         Examples
         --------
@@ -379,7 +378,7 @@ def _integer(cell: Any) -> int:
         return int(cell)
     number = _number(cell)
     # Whole columns with missing values are often written as 12.0.
-    if number != int(number) or abs(number) > MAX_EXACT_INTEGER:
+    if number != int(number) or abs(number) > EXACT_IN_FLOAT64:
         raise ValueError
     return int(number)
 
@@ -398,7 +397,7 @@ def _number(cell: Any) -> float:
 def _whole_numbers(numbers: np.ndarray, low: int, high: int) -> tuple[np.ndarray, BoolArray]:
     """Many numbers as :func:`_integer` reads them, within bounds."""
     if numbers.dtype.kind == "f":
-        is_whole = (np.abs(numbers) <= MAX_EXACT_INTEGER) & (np.trunc(numbers) == numbers)
+        is_whole = (np.abs(numbers) <= EXACT_IN_FLOAT64) & (np.trunc(numbers) == numbers)
         numbers = np.where(is_whole, numbers, 0).astype(np.int64)
     else:
         is_whole = np.ones(numbers.size, dtype=bool)

@@ -5,7 +5,7 @@ nothing else, so an answer cannot depend on who else is in the batch, on the ord
 blocks or threads. The mixer is the finaliser of SplitMix64 (Steele, Lea and Flood
 2014): a bijection of 64-bit words, so different inputs of one step never meet.
 
-``DRAWS_VERSION`` changes whenever a draw does; ``tests/golden/draws.json`` holds it to its word.
+``DRAWS_VERSION`` changes whenever a draw does, which ``tests/golden/draws.json`` shows.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Those of the method give the same bits as their readable versions in ``tests/ora
 no threads of their own and release the GIL while they work, so callers may run them in threads.
 
 Forests, holdings, ensembles and neighbours are checked and handed over to the compiled code once,
-at first use. It copies what it indexes with, so that changing the arrays later cannot make it read
-beyond them; such changes are ignored. Pickles and copies leave the compiled half behind. Arguments
+at first use. It copies the arrays that hold indices: changing them later has no effect, and cannot
+make it read beyond other arrays. Pickles and copies leave the compiled half behind. Arguments
 that do not go together raise ValueError.
 """
 
@@ -235,12 +235,12 @@ def gather_holdings(
 
 
 def nonconformity(held: Holdings, codes: Codes) -> Codes:
-    """Nonconformity score of each row per tree: size of the largest node that lacks its level."""
+    """For each tree and row, the size of the largest node on its path that lacks its level."""
     return held.bound.nonconformity(np.ascontiguousarray(codes), watch())
 
 
 def build_neighbours(points: FloatArray, is_level: BoolArray) -> Neighbours:
-    """Rows of shape (n_rows, n_columns), with a tree that finds the nearest of them."""
+    """A k-d tree of points, shape (n_rows, n_columns), that finds the nearest of them."""
     points, levels = np.ascontiguousarray(points), is_level.view(np.uint8)
     parts = _native.build_neighbours(points, levels, watch())
     return Neighbours(*[*parts, is_level])
@@ -278,7 +278,7 @@ def weigh_errors(
     error: FloatArray,
     sums: tuple[FloatArray, FloatArray],
 ) -> tuple[FloatArray, FloatArray]:
-    """Weighted errors: one counts half as much for each cell in which the rows differ."""
+    """Errors, weighted by similarity: each cell in which the rows differ halves the weight."""
     return _native.weigh_errors(
         np.ascontiguousarray(cells), row_numbers, *between, known, error, *sums, watch()
     )

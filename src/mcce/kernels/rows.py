@@ -17,7 +17,7 @@ from .structs import (
     IntArray,
 )
 
-# A missing number among scaled ones, and the distance beyond which one of two must be missing.
+# The coordinate of a missing number, and a distance beyond which only such numbers are.
 MISSING, APART = 1e308, 5e307
 
 

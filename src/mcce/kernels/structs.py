@@ -30,8 +30,8 @@ WORD_BITS = 64
 class Growth:
     """Which splits are admissible, and which column, if any, is a decision to skip.
 
-    Rules keep columns of very many levels near n log n; they never touch columns of up to 128
-    levels, and nodes of up to 1,024.
+    The last rules keep the cost of columns of very many levels near n log n. They change nothing in
+    columns of up to 128 levels and in nodes of up to 1,024 levels.
     """
 
     min_samples_leaf: int = 5
@@ -212,7 +212,7 @@ class Comparison:
     group: IntArray
     n_features: int
 
-    def of(self, people: IntArray) -> Comparison:
+    def take(self, people: IntArray) -> Comparison:
         """The comparison of some of the people."""
         return replace(
             self,
@@ -278,7 +278,7 @@ class DistanceAxes:
     n_present: FloatArray
     how: Summation
 
-    def of(self, people: IntArray) -> DistanceAxes:
+    def take(self, people: IntArray) -> DistanceAxes:
         """The axes of some of the people."""
         own = [
             None if coordinates is None else coordinates[people]

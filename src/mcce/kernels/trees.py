@@ -82,7 +82,7 @@ def descend(trees: Trees, tree: int, codes: Codes, by_set: BoolArray) -> IntArra
 
 
 def in_set(trees: Trees, node: IntArray, code: Codes) -> BoolArray:
-    """Whether each code is in its node's set; meaningless, but harmless, where there is none."""
+    """Whether each code is in its node's set; arbitrary where a node has no set."""
     if not trees.sets.size:
         return np.zeros(code.shape, dtype=bool)
     word = trees.sets[(trees.cut[node] + code // WORD_BITS) % trees.sets.size]

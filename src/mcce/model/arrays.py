@@ -29,8 +29,8 @@ class ChainRules:
     schema: Schema
     responses: IntArray
     order: IntArray
-    decision: bool = False
-    undesired: bool = True
+    splits_on_decision: bool = False
+    grew_undesired: bool = True
 
 
 def pack_trees(trees: Trees) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _splits_on_known(trees: Trees, rules: ChainRules) -> bool:
     never = rules.order.size + 1
     known_from = np.zeros(n_features + 1, dtype=np.int64)
     known_from[rules.order] = np.arange(rules.order.size) + 1
-    known_from[n_features] = 0 if rules.decision else never
+    known_from[n_features] = 0 if rules.splits_on_decision else never
     split_on = trees.feature[inner]
     if (split_on < 0).any() or (split_on > n_features).any():
         return False
@@ -151,7 +151,7 @@ def _branches_were_grown(trees: Trees, rules: ChainRules) -> bool:
     if not empty.size:
         return True
     by_decision = trees.feature[empty - 1] == len(rules.schema.features)
-    return bool(not rules.undesired and (empty > 0).all() and by_decision.all())
+    return bool(not rules.grew_undesired and (empty > 0).all() and by_decision.all())
 
 
 def _tree_of(trees: Trees) -> IntArray:

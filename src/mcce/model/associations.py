@@ -29,13 +29,13 @@ MAX_INPUTS = 16
 MAX_ROWS, N_GROUPS, MAX_LEVELS = 2_000, 8, 11
 # Columns whose tables with all others are computed together, and the unit of phi-squared.
 BLOCK, UNIT = 32, 2.0**30
-# Associations of the visit order are rounded, so that the last bit of a sum cannot turn a tie.
+# Associations of the visit order are rounded, so that the last bit of a sum cannot break a tie.
 DECIMALS = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Associations:
-    """How much each two columns have to do with each other.
+    """How strongly each two columns are associated.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Step 1 by conditional inference trees, the default of the authors' R package.
 
-Hothorn, Hornik and Zeileis (2006). A node is split only if a test of independence finds that some
-feature has to do with the one that the tree predicts, adjusted for how many are tested; it is split
-on the most significant one. So features with many values are not preferred, and trees are far
+Hothorn, Hornik and Zeileis (2006). A node is split only if some feature depends on the one that the
+tree predicts, by a test of independence that is adjusted for the number of tests; it is split on
+the most significant one. So features with many values are not preferred, and trees are far
 shallower than CART: leaves are large, their values more diverse but less conditional.
 
 The test is the permutation test with a quadratic form, by its asymptotic chi-square distribution.

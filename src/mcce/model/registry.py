@@ -1,8 +1,8 @@
 """The generators by name, those of other packages included, and what a generator can do.
 
-A generator declares its :class:`~mcce.protocols.Capabilities`. Some are fields of a request that it
-understands, others come with members. The parts that need one call :func:`require`, which says what
-is missing and why it is needed.
+A generator declares its :class:`~mcce.protocols.Capabilities`: fields of a request that it
+understands, and members that it has beyond the required ones. Whatever needs a capability calls
+:func:`require`, whose error says what is missing and why.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def encode_training(generator: Generator, data: Any, **names: Any) -> EncodedRow
 
 
 def with_limited_inputs(generator: Generator, given: Any, schema: Schema) -> Generator:
-    """A named generator for a table: of many columns, trees consider those that matter."""
+    """The generator; if it was given by name, its trees consider few columns of wide tables."""
     if not (isinstance(given, str) and schema.is_wide and hasattr(generator, "max_inputs")):
         return generator
     limited: Any = copy(generator)

@@ -107,10 +107,10 @@ class Conditionals:
         is missing. Of shape (2 * n_models, n_rows).
         """
         all_rows = [np.arange(tree_codes.shape[1])] * len(self.models_)
-        found = self.some(all_rows, tree_codes, numbers)
+        found = self.nonconformity_at(all_rows, tree_codes, numbers)
         return np.reshape(found, (2 * len(self.models_), tree_codes.shape[1]))
 
-    def some(
+    def nonconformity_at(
         self, row_numbers: Sequence[IntArray], tree_codes: Codes, numbers: FloatArray
     ) -> list[FloatArray]:
         """The entries of :meth:`nonconformity` at the given rows of each model.

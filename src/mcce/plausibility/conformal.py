@@ -20,8 +20,8 @@ import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray
 
-# Rows with a rare level are compared with their own kind if this many are held out, and this
-# many others. One in 13 real rows is then more unusual than all of its own kind.
+# Rows with a rare level are compared with their own kind if that many of them are held out, and
+# that many others. Then one in 13 real rows is more unusual than all of its own kind.
 N_RARE, N_USUAL = 12, 100
 # The nonconformity of a row is no larger than this times the number of rows.
 MAX_NONCONFORMITY = 1e250
@@ -67,7 +67,7 @@ class Tail:
     def inverse_of_held_out(self, values: FloatArray) -> FloatArray:
         """As :meth:`inverse` for held-out values themselves, each compared with the others."""
         first: IntArray = np.searchsorted(self.values, values, side="left")
-        # One of several equal values is as large as the next.
+        # Without the value itself; of several equal ones, one is left out.
         return self._inverse(values, first - 1, first + 1)
 
     def _inverse(self, values: FloatArray, lower: IntArray, upper: IntArray) -> FloatArray:
@@ -81,7 +81,7 @@ class Tail:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What nonconformities of held-out rows are usual."""
+    """The usual nonconformities: those of held-out rows."""
 
     parts: tuple[Tail, ...]
     usual: Tail

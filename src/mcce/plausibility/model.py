@@ -43,6 +43,9 @@ N_NEIGHBOURS = 5
 # Accepted rows whose own knn distances the quantiles are taken from, at most; fewer of wide tables.
 N_TYPICAL, N_TYPICAL_WIDE = 2_000, 500
 
+# The measures of a row, and their types.
+MEASURES = {"plausibility": float, "knn_distance_quantile": float, "no_reference_group": bool}
+
 
 class PlausibilityModel:
     """What accepted training rows look like."""
@@ -189,7 +192,7 @@ class ChangedRows:
         affected = self._affected(changed)
         row_numbers = [np.flatnonzero(some) for some in affected]
         of_levels, tails = model.support_.nonconformity(tree_codes), model.calibration_.parts
-        found = model.conditionals_.some(row_numbers, tree_codes, numbers)
+        found = model.conditionals_.nonconformity_at(row_numbers, tree_codes, numbers)
         for part, (tail, values) in enumerate(zip(tails[len(of_levels) :], found, strict=True)):
             if values.size:
                 new = tail.inverse(values) if values.any() else 1.0
@@ -233,12 +236,12 @@ def n_calibration(n_accepted: int) -> int:
 
 
 def most_seen(n_features: int) -> int:
-    """How many accepted rows are learned from at most, and as many others."""
+    """The most accepted rows to learn from; as many others are learned from, too."""
     return max(min(MAX_SEEN, MAX_SEEN * WIDE_COLUMNS**2 // n_features**2), MIN_SEEN)
 
 
 def _rare_levels(rows: EncodedRows) -> dict[int, BoolArray]:
-    """Which levels are rare, by position of mutable features; unseen ones, the last, are."""
+    """Which levels are rare, by position of the feature; the last entry is for unseen levels."""
     rare = {}
     for position in level_positions(rows.schema).tolist():
         counts = np.bincount(
@@ -249,7 +252,7 @@ def _rare_levels(rows: EncodedRows) -> dict[int, BoolArray]:
 
 
 def _immutables(rows: EncodedRows, people: IntArray) -> np.ndarray:
-    """The immutable values of some rows as one opaque value each, alike if there are none."""
+    """One opaque value for the immutable cells of each row; the same for all if there are none."""
     immutable = rows.codes[rows.schema.immutable][:, people]
     if not len(immutable):
         return np.zeros(people.size, dtype="V1")

@@ -49,9 +49,9 @@ RIDGE = 1.0
 EFFECT_BITS = 30
 # Probabilities are clipped to here and as much below 1.
 MIN_PROBABILITY = 2.0**-14
-# Values of each feature that tell how far responses are apart.
+# Values of each feature that show how far responses spread.
 N_LEVELS = 5
-# Scores are taken for no larger than this.
+# Larger scores count as this.
 MAX_SCORE = 2.0**1000
 
 
@@ -108,7 +108,7 @@ class Surrogate:
 
     @classmethod
     def unlearned(cls) -> Surrogate:
-        """One that knows nothing: a row may as well be valid as not."""
+        """A surrogate that knows nothing: each row is as likely valid as not."""
         return cls((), (), "label", math.nan, 0.0, 0.0, 0.5, 0, 0)
 
     def __repr__(self) -> str:
@@ -145,7 +145,7 @@ class Surrogate:
         return _response(scored, self.link)
 
     def spread(self, n_codes: IntArray) -> float:
-        """How far responses are apart: each feature's range, the others at their middle values."""
+        """How far responses spread: the sum of their ranges if one feature varies at a time."""
         codes = np.tile((n_codes // 2)[:, None, None], (1, n_codes.size, N_LEVELS))
         levels = np.rint(np.linspace(0, n_codes - 1, N_LEVELS, axis=1))
         codes[np.arange(n_codes.size), np.arange(n_codes.size)] = levels

@@ -191,8 +191,8 @@ class IsPlausible:
     def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
         self.model, self.min_plausibility = model, min_plausibility
         self._encodings: CandidateEncodings | None = None
-        # People, the nonconformity of their own rows, NaN if unknown, and, in wide tables, what
-        # assesses rows by what they change.
+        # The people of the last call; the nonconformity of their own rows, NaN if unknown; and in
+        # wide tables, where rows are assessed by their changes alone, what does so.
         self._people: tuple[EncodedRows, FloatArray, ChangedRows | None] | None = None
 
     @property

@@ -8,6 +8,7 @@ Always true: the order is strict, so ties are reproducible; the predictor is not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ class Ranking:
     """How candidates are chosen."""
 
     n_counterfactuals: int
-    rank_by: tuple[str, ...]
+    rank_by: Sequence[str]
     rules: RowRules
     tolerance: float = 0.0
     diversity: float | None = None
@@ -66,7 +67,7 @@ class RankedCandidates:
         for kept in self.passed if only_allowed else []:
             allowed &= kept[person]
         return rank(
-            self.candidates.comparison.of(person),
+            self.candidates.comparison.take(person),
             allowed,
             rank_by=self.ranking.rank_by,
             n_best=n_draws if n_best is None else min(n_best, n_draws),
@@ -74,7 +75,7 @@ class RankedCandidates:
             max_sparsity=rules.max_sparsity if only_allowed else None,
             max_distance=rules.max_distance if only_allowed else None,
             distance=None if self._distance is None else self._distance[person],
-            axes=None if self._axes is None else self._axes.of(person),
+            axes=None if self._axes is None else self._axes.take(person),
         )
 
     def plausible(self, person: IntArray, draw: Codes, some: BoolArray) -> BoolArray:

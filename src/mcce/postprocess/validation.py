@@ -4,7 +4,7 @@ Paper, section "Post-processing". Takes a block of ranked candidates and calls t
 best few of all people together, in growing batches, until everyone has enough valid ones. Only
 for people without an answer does it score candidates that a filter excludes, to say why.
 
-``ScoreStore`` is the memory of what the predictor said during a search.
+``ScoreStore`` keeps the predictor's scores during a search.
 
 Always true: the answers are those of scoring every candidate; the predictor scores a candidate at
 most once, whatever the number of stages; nothing here draws random numbers.
@@ -27,9 +27,9 @@ from .ranking import RankedCandidates
 LIST_MORE = 8
 # Size of a batch, as a share of all that were scored before.
 GROWTH = 5 / 6
-# Excluded candidates scored at once, at least.
+# The fewest excluded candidates in one call of the predictor.
 N_EXCLUDED = 1_000
-# In keys, the number of the first person's proof; those of groups are below 0 and above it.
+# The first number of proofs in keys: people count up from 0, groups down from -1, proofs from here.
 FIRST_OF_PROOFS = -(2**30)
 
 
@@ -70,7 +70,7 @@ class LazyValidation:
     def next_batch(self) -> None:
         """Validate the next candidates of people not yet settled, more in each batch.
 
-        Slightly fewer than were tried before: each call has a cost, and so has each row. The size
+        Slightly fewer than were tried before, as calls are costly and so are rows. The number
         depends on nothing but the number of batches, so blocks do not change what is scored.
         """
         wanted = self.ranked.n_wanted
@@ -184,9 +184,9 @@ class LazyValidation:
 
 
 class ScoreStore:
-    """What the predictor said of rows: the memory of a search, which its stages share.
+    """The predictor's scores, which the stages of a search share.
 
-    A key tells a row apart: whose it is, and its codes. The keys of people, of groups of people who
+    A key identifies a row by its owner and its codes. The keys of people, of groups of people who
     share draws, and of proofs differ: the codes of the first two leave out recomputed cells. The
     exact search keeps its own scores, and only learns here which answers were withdrawn.
     """
@@ -206,7 +206,7 @@ class ScoreStore:
         self._lock = threading.Lock()
 
     def cleared(self) -> ScoreStore:
-        """A memory of nothing, in which the rows scored so far still count."""
+        """A store without scores, in which the rows scored so far still count."""
         new = ScoreStore(self.n_scored.size, self._n_mutable)
         new.n_scored, new.is_bounded, new._most = self.n_scored, self.is_bounded, self._most
         return new

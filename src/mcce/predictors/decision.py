@@ -463,7 +463,7 @@ class Decision:
         most = self._largest_margin()
         if min_margin > most:
             raise ParameterError(
-                f"margin must be at most {most:g}, got {shorten(min_margin)}: no score is farther "
+                f"margin must be at most {most}, got {shorten(min_margin)}: no score is farther "
                 f"inside {self.desired!r}. If one end does not matter, pass an Interval that is "
                 "infinite there."
             )

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import EncodedAnswers
-from ..counterfactuals.anonymous import AnonymousAnswers, FrameT
+from ..counterfactuals.anonymous import AnonymousAnswers
 from ..counterfactuals.result import Counterfactuals, with_anonymous
 from ..errors import ParameterError, SchemaError, shorten
 from ..explainer import MCCE, requirements_of
@@ -29,6 +29,7 @@ from ..kernels import IntArray
 from ..parameters import check_count, check_real
 from ..protocols import is_private
 from ..search.consequences import ComputedColumn
+from ..tables.frames import FrameT
 from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
 from .anonymity_generalization import describe_cell

@@ -219,7 +219,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         check_public(schema, self.domains)
         private_order(self.visit_order, schema)
         order = unpack_order(arrays["visit_order"], self.visit_order, schema)
-        rules = ChainRules(schema, order, order, decision=False in self.decisions)
+        rules = ChainRules(schema, order, order, splits_on_decision=False in self.decisions)
         return self._keep(schema, order, unpack_trees(arrays["trees"], rules))
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:

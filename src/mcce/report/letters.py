@@ -22,14 +22,15 @@ import pandas as pd
 from ..analysis.answers import EncodedAnswers
 from ..analysis.ranges import RangeSettings, join_tables
 from ..constraints.collection import Constraints
-from ..counterfactuals.anonymous import FrameT
 from ..counterfactuals.parts import ALREADY, ANSWERED
 from ..counterfactuals.result import Counterfactuals, native_rows, native_table
 from ..errors import McceWarning, ParameterError, shorten
 from ..explainer import MCCE, requirements_of
 from ..kernels import IntArray
 from ..parameters import check_flag
+from ..tables.columns import EXACT_IN_FLOAT64
 from ..tables.features import is_number, known_numbers
+from ..tables.frames import FrameT
 from ..tables.schema import Schema
 from .changes import (
     AnswerChanges,
@@ -43,8 +44,6 @@ from .changes import (
 from .labels import Labels
 from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, Rung, round_answers
 from .sentences import Writer
-
-MAX_EXACT_INTEGER = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,10 +274,10 @@ def _columns_to_round(
         step = constraints.steps.get(position)
         if not is_number(feature) or label.levels or not feature.known.size:
             continue
-        # Beyond this, whole numbers are not exact as floats, and are not rounded.
+        # Whole numbers that are not exact as floats are not rounded.
         if (
             feature.table.dtype.kind == "f"
-            or np.abs(known_numbers(feature)).max() < MAX_EXACT_INTEGER
+            or np.abs(known_numbers(feature)).max() < EXACT_IN_FLOAT64
         ):
             least = 0.0 if step is None else step.size(feature)
             columns[place] = RoundedColumn(feature, label.rounding, least)

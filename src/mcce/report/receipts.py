@@ -93,12 +93,14 @@ class AssessedAnswer:
     ) -> Self:
         """Find out what holds."""
         schema = explainer.schema_
-        person, answer = (frame.reset_index(drop=True) for frame in (person, answer))
+        rows = schema.encode(person.reset_index(drop=True))
+        # Constraints compare columns by position.
+        person, answer = rows.returned, schema.encode(answer.reset_index(drop=True)).returned
         result = Counterfactuals.from_frame(
             person, answer, schema=schema, decision=explainer.decision_
         )
         rules = requirements_of(explainer, list(constraints)).constraints
-        broken = rules.broken(schema.encode(person), np.zeros(1, dtype=np.int64), answer)
+        broken = rules.broken(rows, np.zeros(1, dtype=np.int64), answer)
         fixed = [feature.name for feature in schema.features if feature.immutable]
         return cls(
             result,

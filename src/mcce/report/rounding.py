@@ -48,7 +48,7 @@ def round_answers(settings: RoundingSettings, answers: EncodedAnswers) -> Rounde
     levels: dict[tuple[int, int], list[Any]] = {}
     ranges: list[pd.DataFrame] = []
     for some in chunks(rows_at_once(answers)):
-        batch = _Batch(settings, answers.of(some))
+        batch = _Batch(settings, answers.take(some))
         batch.round_all()
         rows.append(batch.rows())
         valid[some] = batch.valid

@@ -1,4 +1,4 @@
-"""What long work shows: a bar, seconds by step, tracebacks; and which prints and warnings it hides.
+"""What users see of long work: a progress bar, seconds by step, tracebacks; no stray prints.
 
 Standard output and the filters of warnings belong to the whole process, and threads may change them
 at the same time.

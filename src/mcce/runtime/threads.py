@@ -45,7 +45,7 @@ def map_ordered(
     """
     n_workers = n_threads(n_jobs)
     if n_workers == 1:
-        # Not from map, which takes a StopIteration of the task for the end of the items.
+        # Not yield from map: a StopIteration raised by the task would end it silently.
         for item in items:
             yield task(item)
         return
@@ -148,7 +148,7 @@ def physical_memory() -> float:
 
 
 class _Calls:
-    """Functions that tasks have called in the thread that takes their results."""
+    """Functions that tasks want to be called in the thread that takes their results."""
 
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[tuple[_Reply, Callable[[], Any]] | None]
@@ -163,8 +163,8 @@ class _Calls:
             try:
                 given, error = reply.get(timeout=POLL_SECONDS)
             except queue.Empty:
-                # Ctrl-C may have come when the function was taken and not yet called, so only
-                # looking whether anybody is left to call it is safe.
+                # Ctrl-C may have come after the function was taken and before it was called: then
+                # no reply will ever come, and only ``_closed`` says so.
                 if self._closed:
                     raise CancelledError from None
                 continue

@@ -28,7 +28,7 @@ from ..plausibility.model import PlausibilityModel
 from ..predictors.decision import Decision, Interval
 from ..predictors.desired import decision_on
 from ..protocols import Generator, is_private
-from ..search.config import check_inputs, find_search
+from ..search.config import check_inputs, find_search, needs_of
 from ..tables.features import Feature
 from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
 from ..tables.schema import Schema
@@ -75,8 +75,7 @@ def save(
     document["draws"] = {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
     contents = _Contents.of(parameters, fitted.n_desired, fitted.generator)
     for name, part in OPTIONAL_PARTS.items():
-        field = FIELDS_OF_PARTS.get(name, name)
-        document[name] = part.write(getattr(fitted, field), contents)
+        document[name] = part.write(getattr(fitted, name), contents)
     document["predictor"] = pack_predictor(fitted)
     archive.write_archive(path, document, key)
 
@@ -109,8 +108,7 @@ def restore(
     contents = _Contents.of(parameters, fields["n_desired"], fields["generator"])
     for name, part in OPTIONAL_PARTS.items():
         with archive.refused(path, f"its part {name!r}"):
-            value = part.read(document[name], fields, contents)
-            fields[FIELDS_OF_PARTS.get(name, name)] = value
+            fields[name] = part.read(document[name], fields, contents)
     with archive.refused(path, "its part 'predictor'"):
         probes = check_probes(document["predictor"], schema)
     decision = decision_on(schema, predictor, parameters["desired"], parameters["score_class"])
@@ -228,16 +226,15 @@ class _Contents:
     """The settings that decide which parts a file has."""
 
     needs: Needs
-    relations: bool
     has_desired: bool
     private: bool
 
     @classmethod
     def of(cls, parameters: Parameters, n_desired: int, generator: Generator) -> _Contents:
         private = is_private(generator)
-        needs = find_search(parameters["search"], private=private).needs
-        relations = needs.relations and parameters["ignore_relations"] is not True
-        return cls(needs, relations, n_desired > 0, private)
+        search = find_search(parameters["search"], private=private)
+        needs = needs_of(search, parameters["ignore_relations"])
+        return cls(needs, n_desired > 0, private)
 
 
 @dataclass(frozen=True)
@@ -304,7 +301,7 @@ def _of_schema(unpack: Callable[[Any, Schema], Any]) -> Callable[[Any, Fields], 
     return lambda plain, fields: unpack(plain, fields["schema"])
 
 
-# By name in files; FIELDS_OF_PARTS has the fields that are called otherwise.
+# By name of the field, which is also that of the part.
 OPTIONAL_PARTS = {
     "label_rule": _OptionalPart(
         "when labels follow from scores",
@@ -330,9 +327,9 @@ OPTIONAL_PARTS = {
         "relations between columns",
         lambda relations: [pack_relation(found) for found in relations],
         _of_schema(unpack_relations),
-        may=lambda contents: contents.relations,
+        may=lambda contents: contents.needs.relations,
     ),
-    "accepted": _OptionalPart(
+    "plausibility": _OptionalPart(
         "accepted training rows",
         pack_plausibility,
         _unpack_plausibility,
@@ -348,4 +345,3 @@ OPTIONAL_PARTS = {
         must=lambda contents: False,
     ),
 }
-FIELDS_OF_PARTS = {"accepted": "plausibility"}

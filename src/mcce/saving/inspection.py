@@ -50,7 +50,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
         enforced = [one.relation.name for one in found if one.enforced]
         left_out = parameters["ignore_relations"]
         ignored = left_out if isinstance(left_out, (list, tuple)) else ()
-        accepted, training = document["accepted"], document["training_rows"]
+        accepted, training = document["plausibility"], document["training_rows"]
         return Inspection(
             version=about["version"],
             written_by=about["written_by"],

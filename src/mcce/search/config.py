@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..constraints.collection import Constraints
@@ -34,9 +34,9 @@ ENUMERATION_NEEDED = "The exact search lists all rows that can be drawn"
 # The rankings of the paper's search, and those of the others.
 RANKINGS_OF_PAPER = (RANK_BY, RANK_BY[::-1], ("sparsity",), ("distance",))
 RANKINGS = RANK_BY, BY_ACTIONS
-# Draws per person: the K of the paper, and of all other searches.
+# Draws per person, the K of the paper: of its search, and of all others.
 N_SAMPLES_OF_PAPER, N_SAMPLES = 1000, 100
-# The most draws of people without an answer.
+# For people who still have no answer, up to this many.
 MAX_SAMPLES = 10_000
 
 
@@ -189,13 +189,14 @@ class Search:
                 f"rank_by must be one of {allowed!r} for the search {self.name!r}, got "
                 f"{shorten(given)}. The decisive key comes first."
             )
+        object.__setattr__(self, "rank_by", tuple(given))
 
     @property
     def is_paper(self) -> bool:
         """Whether this is the paper's search, whose answers are draws."""
         return self.name == "paper"
 
-    def n_draws(self, n_samples: int | None) -> tuple[int, int]:
+    def resolve_samples(self, n_samples: int | None) -> tuple[int, int]:
         """Draws per person, and the most of people without an answer.
 
         Parameters
@@ -206,11 +207,11 @@ class Search:
         Returns
         -------
         tuple of int
-            Both numbers.
+            ``n_samples`` and ``max_samples``.
         """
-        first = n_samples or (N_SAMPLES_OF_PAPER if self.is_paper else N_SAMPLES)
-        most = self.max_samples or (first if self.is_paper else MAX_SAMPLES)
-        return first, max(first, most)
+        n_samples = n_samples or (N_SAMPLES_OF_PAPER if self.is_paper else N_SAMPLES)
+        max_samples = self.max_samples or (n_samples if self.is_paper else MAX_SAMPLES)
+        return n_samples, max(n_samples, max_samples)
 
     @property
     def sampling_search(self) -> Search:
@@ -364,6 +365,12 @@ def check_exact(generator: Generator, distance: Distance, diversity: float | Non
         raise _not_for_exact("diversity", None, diversity)
 
 
+def needs_of(search: Search | ExactSearch, ignore_relations: Any) -> Needs:
+    """What a search needs from the explainer, which may be told to ignore all relations."""
+    needs = search.needs
+    return replace(needs, relations=needs.relations and ignore_relations is not True)
+
+
 def check_private(
     generator: Generator,
     search: Search | ExactSearch,
@@ -373,13 +380,11 @@ def check_private(
     """Raise if the model is private, and a search or distance reads training rows without noise."""
     if not is_private(generator):
         return
-    needs = search.needs
+    needs = needs_of(search, ignore_relations)
     reads = {
         "learns what accepted training rows look like": needs.requires_plausibility,
         "keeps the training rows, to tell copies of them": needs.training_rows,
-        "keeps relations that are found in the training rows": (
-            needs.relations and ignore_relations is not True
-        ),
+        "keeps relations that are found in the training rows": needs.relations,
     }
     unprotected = [what for what, does in reads.items() if does]
     if unprotected:
@@ -406,13 +411,27 @@ def check_refit(generator: Generator, training: Any) -> None:
 
 
 def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
-    """Raise if trees consider some inputs only, and the search is the paper's."""
+    """Raise if ``fit`` limited the inputs of trees by itself, and the search is the paper's."""
     most = getattr(fitted.generator, "max_inputs", None)
-    if most is not None and fitted.plausibility is not None and not search.needs.beyond_paper:
+    is_named = isinstance(fitted.parameters.get("generator"), str)
+    if most is not None and is_named and not search.needs.beyond_paper:
         raise NotFittedError(
             f"This search draws from trees that consider all columns, but fit had another search, "
             f"for which each tree of a table with {len(fitted.schema.features)} columns considers "
             f"{most} of them. Fit again with this search."
+        )
+
+
+def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
+    """Raise if relations are to be ignored that ``fit`` did not find."""
+    if fitted.relations is None or isinstance(ignored, bool):
+        return
+    names = {found.relation.name for found in fitted.relations}
+    unknown = [name for name in ignored if name not in names]
+    if unknown:
+        raise ParameterError(
+            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
+            "Take the names from the column 'relation' of relations_."
         )
 
 
@@ -435,7 +454,7 @@ def kept_relations(
     A formula that the user declared replaces the relations with its target.
     """
     ignored = settings.ignore_relations
-    if ignored is True or not settings.search.needs.relations:
+    if not needs_of(settings.search, ignored).relations:
         return []
     if fitted.relations is None:
         raise NotFittedError(
@@ -443,7 +462,7 @@ def kept_relations(
             "between columns. Fit again, or pass ignore_relations=True."
         )
     without = {derived.target for derived in constraints.derived}
-    names = ignored or ()
+    names = () if isinstance(ignored, bool) else ignored
     return [
         found
         for found in fitted.relations

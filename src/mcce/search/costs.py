@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..kernels import FloatArray, IntArray
 
-# Larger distances cost as much as this, so that penalties stay above them.
+# Distances cost no more than this, so that every penalty exceeds every cost.
 LARGEST = 1e6
 
 

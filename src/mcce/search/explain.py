@@ -22,7 +22,8 @@ from ..distances import measure_rows
 from ..errors import McceWarning, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
-from ..protocols import Callback, Progress
+from ..kernels import IntArray
+from ..protocols import Callback, Progress, is_private
 from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN, Schema
@@ -53,19 +54,7 @@ def explain(
     monitor = Monitor(positions.size, _watch(bar, callback, deadline))
     request = SearchRequest(fitted, settings, constraints, rows, scored, monitor, deadline)
     try:
-        outcome = find_answers(request, positions)
-        stopped = monitor.stopped
-        if outcome.reasons and not settings.search.sampling_search.is_paper:
-            from .relaxing import add_remedies
-
-            outcome = add_remedies(request, outcome)
-    except MemoryError:
-        n_samples = settings.search.sampling_search.n_draws(settings.n_samples)[0]
-        raise ParameterError(
-            f"The candidates need more memory than there is, with n_samples={n_samples} "
-            f"draws per person, memory={settings.memory!r} megabytes per block of people, and "
-            f"n_jobs={settings.n_jobs!r}. Lower one of them."
-        ) from None
+        outcome, stopped = _search(request, positions)
     finally:
         bar.close()
     return make_counterfactuals(
@@ -80,6 +69,27 @@ def explain(
         timings=clock.seconds | dict(outcome.seconds) | {"total": clock.total()},
         consequences=tuple(column.feature.name for column in outcome.computed),
     )
+
+
+def _search(request: SearchRequest, positions: IntArray) -> tuple[SearchOutcome, bool]:
+    """The outcome with what would help people without an answer, and whether it was stopped."""
+    settings = request.settings
+    search = settings.search.sampling_search
+    try:
+        outcome = find_answers(request, positions)
+        stopped = request.monitor.stopped
+        if outcome.reasons and not search.is_paper:
+            from .relaxing import add_remedies
+
+            outcome = add_remedies(request, outcome)
+    except MemoryError:
+        n_samples = search.resolve_samples(settings.n_samples)[0]
+        raise ParameterError(
+            f"The candidates need more memory than there is, with n_samples={n_samples} "
+            f"draws per person, memory={settings.memory!r} megabytes per block of people, and "
+            f"n_jobs={settings.n_jobs!r}. Lower one of them."
+        ) from None
+    return outcome, stopped
 
 
 def _watch(bar: ProgressBar, callback: Callback | None, deadline: float) -> Callback:
@@ -98,13 +108,13 @@ def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
     # An exact search draws only for people beyond its budget.
     if isinstance(settings.search, ExactSearch):
         return
-    n_samples, most = settings.search.sampling_search.n_draws(settings.n_samples)
-    n_bytes = most * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
+    n_samples, max_samples = settings.search.sampling_search.resolve_samples(settings.n_samples)
+    n_bytes = max_samples * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
     if n_bytes > physical_memory():
-        name = "n_samples" if most == n_samples else "max_samples"
+        name = "n_samples" if max_samples == n_samples else "max_samples"
         raise ParameterError(
-            f"{name}={most} draws need about {n_bytes / 2**30:.0f} GiB for each person, more than "
-            f"this machine has. Lower {name}."
+            f"{name}={max_samples} draws need about {n_bytes / 2**30:.0f} GiB for each person, "
+            f"more than this machine has. Lower {name}."
         )
 
 
@@ -123,7 +133,10 @@ def _further_measures(
 ) -> dict[str, np.ndarray]:
     """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
     measures: dict[str, np.ndarray] = {}
-    if outcome.computed or fitted.plausibility is not None:
+    model, needs = fitted.plausibility, settings.search.needs
+    # If no training row is accepted, there is no model of accepted rows, and there are no answers.
+    nobody = not fitted.n_desired and needs.beyond_paper and not is_private(fitted.generator)
+    if outcome.computed or model is not None or nobody:
         followed = outcome.answers.rows.codes[[column.place for column in outcome.computed]] != OWN
         measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
     # These two are always measured.
@@ -131,8 +144,12 @@ def _further_measures(
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
     if isinstance(settings.search, ExactSearch):
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
-    if fitted.plausibility is not None:
-        measures |= fitted.plausibility.measures(outcome.answers.rows)
+    if model is not None:
+        measures |= model.measures(outcome.answers.rows)
+    elif nobody:
+        from ..plausibility.model import MEASURES
+
+        measures |= {name: np.empty(0, dtype) for name, dtype in MEASURES.items()}
     return measures
 
 

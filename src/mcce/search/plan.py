@@ -19,7 +19,7 @@ from ..candidates import ColumnCache
 from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
-from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
+from ..errors import ConstraintError, NotFittedError
 from ..fitted import Fitted
 from ..kernels import Codes, IntArray
 from ..postprocess.filters import (
@@ -39,6 +39,7 @@ from .config import (
     ExactSearch,
     Search,
     check_exact,
+    check_ignored,
     check_inputs,
     check_private,
     kept_relations,
@@ -101,19 +102,6 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         misjudged = np.array(sorted(outcome.misjudged), dtype=np.int64)
         outcome = _update(certain, outcome, _run_stages(certain, misjudged), misjudged)
     return replace(outcome, computed=computed)
-
-
-def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
-    """Raise if relations are to be ignored that ``fit`` did not find."""
-    if fitted.relations is None or isinstance(ignored, bool):
-        return
-    names = {found.relation.name for found in fitted.relations}
-    unknown = [name for name in ignored if name not in names]
-    if unknown:
-        raise ParameterError(
-            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
-            "Take the names from the column 'relation' of relations_."
-        )
 
 
 def _run_stages(task: SearchTask, positions: IntArray) -> SearchOutcome:
@@ -239,12 +227,12 @@ def _paper_stages(
     search = task.settings.search.sampling_search
     copies_last: tuple[Copies, ...] = "never", "allow"
     in_turn = copies_last if search.copies == "last" else [search.copies]
-    n_samples, most = search.n_draws(task.settings.n_samples)
+    n_samples, max_samples = search.resolve_samples(task.settings.n_samples)
     stages = list[PaperStage]()
     for copies in in_turn:
         ranking = _ranking(task, replace(search, copies=copies), relations)
         stage = PaperStage(task, ranking, n_samples)
-        stages += [stage, *stage.with_more_draws(most)]
+        stages += [stage, *stage.with_more_draws(max_samples)]
     # Only the last gives reasons, which take the scores of excluded draws.
     return [*stages[:-1], replace(stages[-1], gives_reasons=gives_reasons)]
 
@@ -260,7 +248,7 @@ def _pool_stage(
 
     search, fitted = task.settings.search.sampling_search, task.request.fitted
     model = fitted.plausibility
-    n_samples, most = search.n_draws(task.settings.n_samples)
+    n_samples, max_samples = search.resolve_samples(task.settings.n_samples)
     # A search sets what was left out.
     assert search.extra_changes is not None
     pool_search = PoolSearch(
@@ -269,9 +257,9 @@ def _pool_stage(
         cost=COSTS[search.name],
         extra_changes=search.extra_changes,
         copies_last=search.copies == "last",
-        count_actions=tuple(search.rank_by) == BY_ACTIONS,
+        count_actions=search.rank_by == BY_ACTIONS,
         n_samples=n_samples,
-        max_samples=most,
+        max_samples=max_samples,
         surrogate=fitted.surrogate or Surrogate.unlearned(),
         knn_distance=None if model is None else model.knn_distance_,
         accepted=_accepted_counts(fitted),
@@ -283,10 +271,10 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
     request, settings = task.request, task.settings
     n_counterfactuals = settings.n_counterfactuals
     if search.is_paper:
-        n_counterfactuals = min(n_counterfactuals, search.n_draws(settings.n_samples)[1])
+        n_counterfactuals = min(n_counterfactuals, search.resolve_samples(settings.n_samples)[1])
     return Ranking(
         n_counterfactuals=n_counterfactuals,
-        rank_by=tuple(search.rank_by) if search.is_paper else RANK_BY,
+        rank_by=search.rank_by if search.is_paper else RANK_BY,
         rules=row_rules(request.fitted, search, request.constraints, relations, task.column_cache),
         tolerance=search.tolerance,
         diversity=settings.diversity if n_counterfactuals > 1 else None,

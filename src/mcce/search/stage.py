@@ -68,7 +68,7 @@ class Stage(Protocol):
 
 
 class Monitor:
-    """Counts what all searches of a call have come to, reports it, and remembers whether to stop.
+    """Adds up the progress of all searches of a call, reports it, and knows whether to stop.
 
     Blocks of people may run in threads; the callback is called from the caller's thread alone.
     """
@@ -76,8 +76,8 @@ class Monitor:
     def __init__(self, n_people: int, callback: Callback) -> None:
         self.stopped = False
         self._n_people, self._callback = n_people, callback
-        # What earlier searches have come to; and each block of this one, settled and evaluated.
         self._n_others = self._n_settled = self._n_before = 0
+        # People settled and rows scored in each block of the current search.
         self._blocks: dict[FactualBlock, tuple[int, int]] = {}
         self._reported = -math.inf
 
@@ -88,16 +88,16 @@ class Monitor:
         return self._n_before + sum(n_evaluated for _, n_evaluated in list(self._blocks.values()))
 
     def start(self, n_people: int) -> None:
-        """Start to count for a search for some of the people; the others are settled."""
+        """Begin a search for some of the people; all others are settled."""
         self._n_before, self._n_others = self.n_evaluated, self._n_people - n_people
         self._blocks = {}
 
     def count(self, block: FactualBlock, n_settled: int, n_evaluated: int) -> None:
-        """Count what a block has come to."""
+        """Record the progress of a block: people settled and rows scored."""
         self._blocks[block] = n_settled, n_evaluated
 
     def report(self, block: FactualBlock, n_settled: int, n_evaluated: int) -> bool:
-        """Report what a block has come to, in threads not too often; returns ``stopped``."""
+        """Record and report the progress of a block, from threads now and then; whether to stop."""
         self.count(block, n_settled, n_evaluated)
         if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN:
             self._reported = time.monotonic()
@@ -195,7 +195,7 @@ class SearchOutcome:
 
     def updated(self, later: SearchOutcome, positions: IntArray) -> SearchOutcome:
         """What a later outcome says of some factuals, and this one of all others."""
-        parts = [self._of(positions, invert=True), later._of(positions)]
+        parts = [self._take(positions, invert=True), later._take(positions)]
         return SearchOutcome.merge(self.answers.rows.rows, parts)
 
     def with_seconds(self, more: Mapping[str, float]) -> SearchOutcome:
@@ -207,7 +207,7 @@ class SearchOutcome:
         answers = self.answers.take(mask)
         return replace(self, answers=replace(answers, rank=1 + times_seen_before(answers.owner)))
 
-    def _of(self, positions: IntArray, *, invert: bool = False) -> SearchOutcome:
+    def _take(self, positions: IntArray, *, invert: bool = False) -> SearchOutcome:
         """The outcome with what it says of some factuals, or of all others, and all its counts."""
         some = set(positions.tolist())
         return replace(

@@ -258,7 +258,8 @@ class CellKind:
     """What a cell of a feature may be."""
 
     type: str
-    levels: Mapping[tuple[Any, Any], Any] | None
+    # By whether its value in JSON is a boolean, and that value.
+    levels: Mapping[tuple[bool, Any], Any] | None
     low: float | None
     high: float | None
     missing: bool
@@ -272,7 +273,8 @@ class CellKind:
             values = [(plain_value(level), level) for level in plain(feature.known)]
             name = _level_type(values)
             if not identifier:
-                levels = {(type(value), value): level for value, level in values}
+                # In JSON 1 and 1.0 are one number, and true is none.
+                levels = {(isinstance(value, bool), value): level for value, level in values}
         elif dtype.kind in "mM":
             name = "date" if dtype.kind == "M" else "text"
         elif types.is_bool_dtype(dtype):
@@ -292,7 +294,7 @@ class CellKind:
                 "have no missing values here"
             )
         if self.levels is not None:
-            found = self.levels.get((type(cell), cell)) if _is_plain(cell) else None
+            found = self.levels.get((isinstance(cell, bool), cell)) if _is_plain(cell) else None
             if found is None:
                 raise ValueError(f"expected {self.expected}, got {shorten(cell)}")
             return found
@@ -300,7 +302,7 @@ class CellKind:
             raise ValueError(f"expected {self.expected}, got {shorten(cell)}")
         if self.low is not None and self.high is not None and not self.low <= cell <= self.high:
             raise ValueError(
-                f"expected {self.expected} from {self.low:.6g} to {self.high:.6g}, got "
+                f"expected {self.expected} from {self.low} to {self.high}, got "
                 f"{shorten(cell)}: that is far outside the training data"
             )
         try:

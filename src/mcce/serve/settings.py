@@ -71,8 +71,8 @@ class ServiceLimits:
                 check_real(one.name, value, "a finite number above 0", zero=False)
         if self.patience <= self.seconds:
             raise ParameterError(
-                f"patience must be more than seconds, or no search could take {self.seconds:g} s, "
-                f"got {self.patience:g}."
+                f"patience must be more than seconds, or no search could take {self.seconds} s, "
+                f"got {self.patience}."
             )
 
     @property

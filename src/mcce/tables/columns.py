@@ -132,8 +132,8 @@ def canonical(series: pd.Series[Any], table: pd.Series[Any], codes: Codes) -> pd
     """
     if not types.is_object_dtype(series.dtype):
         return canonical_floats(series)
-    (kinds, gaps), (known, marker) = _object_types(series), _object_types(table)
-    if not _may_be_equal(kinds | known) and gaps <= (marker or {float}):
+    (own, missing), (known, marker) = _object_types(series), _object_types(table)
+    if not _may_be_equal(own | known) and missing <= (marker or {float}):
         return series
     cells = plain(series).copy()
     cells[is_missing(series)] = np.nan
@@ -158,8 +158,8 @@ def canonical_floats(series: pd.Series[Any]) -> pd.Series[Any]:
 
 def _representatives(series: pd.Series[Any], codes: Codes, first: IntArray) -> IntArray:
     """The row whose cell stands for each code, whatever the order of rows."""
-    kinds, gaps = _object_types(series)
-    if len(gaps) < 2 and not _may_be_equal(kinds):
+    present, missing = _object_types(series)
+    if len(missing) < 2 and not _may_be_equal(present):
         return first
     cells, chosen = plain(series), first.copy()
 
@@ -181,9 +181,9 @@ def _object_types(series: pd.Series[Any]) -> tuple[set[type], set[type]]:
     return {*map(type, cells[~missing])} - {str}, {*map(type, cells[missing])}
 
 
-def _may_be_equal(kinds: set[type]) -> bool:
+def _may_be_equal(of_cells: set[type]) -> bool:
     """Whether cells of some types can be equal without being identical."""
-    return len(kinds) > 1 or not kinds <= {int, bool}
+    return len(of_cells) > 1 or not of_cells <= {int, bool}
 
 
 def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:
@@ -220,7 +220,7 @@ def as_comparable(series: pd.Series[Any], like: Any = None) -> np.ndarray:
 
 
 def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
-    """Rank of each cell among known values (-1 if unknown) and of the nearest (a tie: lower)."""
+    """Rank of each cell among known values, -1 if unknown, and of the nearest, the lower of two."""
     if known.empty:
         return np.full(len(cells), -1, np.int32), np.zeros(len(cells), np.int32)
     if known.dtype != cells.dtype:

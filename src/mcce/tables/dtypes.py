@@ -121,8 +121,8 @@ def _unwrap(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
     ):
         levels = series.dtype.categories.dtype
         return _cast(series, _nullable(levels) if series.hasnans else levels, table)
-    boxed = types.is_object_dtype(series.dtype) and not types.is_object_dtype(table.dtype)
-    if boxed and _family(series) != "string":
+    only_here = types.is_object_dtype(series.dtype) and not types.is_object_dtype(table.dtype)
+    if only_here and _family(series) != "string":
         inferred = series.infer_objects()
         if types.is_object_dtype(inferred.dtype):  # pandas does not see numbers beside NA
             inferred = series.mask(is_missing(series), np.nan).infer_objects()
@@ -253,9 +253,9 @@ def _with_levels_of(
     if len(levels) and len(trained.categories) and _family(levels) != _family(trained.categories):
         raise _no_joint_dtype(series, table)
     indices = trained.categories.get_indexer(levels)
-    boxed = isinstance(given, pd.CategoricalDtype)
+    is_category = isinstance(given, pd.CategoricalDtype)
     if (
-        (boxed and ordered != trained.ordered)
+        (is_category and ordered != trained.ordered)
         or (trained.ordered and (indices < 0).any())
         or (ordered and (np.diff(indices) < 0).any())
     ):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Library = Literal["polars", "pyarrow"]
+# A frame of a user: results come in the kind of frame in which people came.
+FrameT = TypeVar("FrameT")
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +198,10 @@ def _check_masked(data: np.ma.MaskedArray[Any, Any]) -> None:
 def _read_by_arrow(data: Any) -> tuple[pd.DataFrame, ArrowAdapter]:
     """A frame of another library as pandas, column by column."""
     frame, types = _read_by_narwhals(data)
-    kinds = _check_types(types)
+    type_names = _check_types(types)
     table = frame.to_arrow().combine_chunks()
     cells = {
-        field.name: _to_pandas(table.column(field.name), field, kinds[field.name])
+        field.name: _to_pandas(table.column(field.name), field, type_names[field.name])
         for field in table.schema
     }
     converted = pd.DataFrame(cells, index=pd.RangeIndex(table.num_rows))
@@ -268,18 +270,18 @@ def _check_types(types: Any) -> dict[str, str]:
     return {name: str(type_) for name, type_ in types.items()}
 
 
-def _to_pandas(column: pa.ChunkedArray, field: pa.Field, kind: str) -> pd.Series[Any]:
+def _to_pandas(column: pa.ChunkedArray, field: pa.Field, type_name: str) -> pd.Series[Any]:
     """A column in a dtype of pandas that loses nothing: an Arrow dtype or a category."""
     import pyarrow as pa
 
     if pa.types.is_null(field.type):
         return pd.Series([None] * len(column), dtype=object)
     if pa.types.is_dictionary(field.type):
-        _arrow_dtype(field.type.value_type, field.name, kind)
+        _arrow_dtype(field.type.value_type, field.name, type_name)
         # Older versions of polars do not tell Arrow that the levels of an Enum are ordered.
-        ordered = field.type.ordered or kind.startswith("Enum")
+        ordered = field.type.ordered or type_name.startswith("Enum")
         return _as_category(column.unify_dictionaries().combine_chunks(), field, ordered)
-    dtype = _arrow_dtype(field.type, field.name, kind)
+    dtype = _arrow_dtype(field.type, field.name, type_name)
     try:
         cells = column.cast(dtype.pyarrow_dtype)
     except pa.ArrowNotImplementedError:
@@ -313,7 +315,7 @@ def _as_dictionary(column: pd.Series[Any], type_: pa.DictionaryType) -> pa.Dicti
     return pa.DictionaryArray.from_arrays(indices, levels, ordered=type_.ordered)
 
 
-def _arrow_dtype(type_: pa.DataType, name: str, kind: str) -> pd.ArrowDtype:
+def _arrow_dtype(type_: pa.DataType, name: str, type_name: str) -> pd.ArrowDtype:
     """The pandas dtype of an Arrow type; string views, which pandas cannot read, are strings."""
     from pyarrow import types
 
@@ -325,7 +327,7 @@ def _arrow_dtype(type_: pa.DataType, name: str, kind: str) -> pd.ArrowDtype:
     times = types.is_date(type_) or types.is_timestamp(type_) or types.is_duration(type_)
     numbers = types.is_integer(type_) or types.is_float32(type_) or types.is_float64(type_)
     if not (texts or times or numbers or types.is_boolean(type_)):
-        raise _unknown_type(name, type_ if kind == "Unknown" else kind)
+        raise _unknown_type(name, type_ if type_name == "Unknown" else type_name)
     return pd.ArrowDtype(type_)
 
 
@@ -344,12 +346,12 @@ def _type_name(data: Any) -> str:
     return f"{type(data).__module__}.{type(data).__name__}"
 
 
-def _unknown_type(name: str, kind: Any) -> SchemaError:
+def _unknown_type(name: str, type_: Any) -> SchemaError:
     # In parentheses there are the levels of an Enum.
-    kind = str(kind).partition("(")[0]
+    type_name = str(type_).partition("(")[0]
     return SchemaError(
-        f"Column {name!r} has type {kind}, which is neither numeric nor categorical. Convert it "
-        "to numbers, strings, categories, booleans, dates or durations, or leave it out."
+        f"Column {name!r} has type {type_name}, which is neither numeric nor categorical. Convert "
+        "it to numbers, strings, categories, booleans, dates or durations, or leave it out."
     )
 
 
