@@ -52,8 +52,8 @@ from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
+    from ..relations.consequences import ComputedColumn
     from ..relations.relation import FoundRelation
-    from .consequences import ComputedColumn
     from .loop import PoolStage
 
 # Searches per person, at most, if answers fail the final call.
@@ -73,9 +73,9 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     computed: list[ComputedColumn] = []
     consequences = None
     if search.consequences == "recompute":
-        from .consequences import Consequences, computed_columns
+        from ..relations.consequences import Consequences, computed_columns
 
-        computed = computed_columns(fitted, settings, constraints)
+        computed = computed_columns(kept_relations(fitted, settings, constraints), constraints)
         consequences = Consequences(computed, factuals, constraints) if computed else None
     decision = fitted.decision.with_margin(search.margin)
     if fitted.n_desired == 0:

@@ -6,10 +6,6 @@ own deviation from the formula, is rounded like its column and must lie in its t
 Computed values are the one exception to "every changed value occurs in the training data". A column
 that another one determines becomes the value that goes with it in training.
 
-Candidates are codes that index a table of values per mutable feature, mostly that of training. What
-follows from changes need not occur there, so the table grows (``GrowingTables``). Codes never
-change their meaning.
-
 Always true: what follows depends on the person and the actions alone; a column that follows never
 changes by itself. Where it cannot follow, because it is frozen, limited or would leave its range,
 it keeps the person's value, and the filter of the rule excludes the row.
@@ -19,31 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, table_numbers
+from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, GrowingTables
 from ..constraints.collection import Constraints
+from ..constraints.conditions import to_floats
 from ..constraints.derived import Derived
-from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
-from ..relations.kinds import Dependency, Equivalence, Linear
-from ..relations.relation import Equality, FoundRelation, match_values, values_of
-from ..tables.columns import as_numbers, assemble, is_time, stack, unwrapped
-from ..tables.dtypes import to_dtype
-from ..tables.features import (
-    ULPS,
-    Feature,
-    decimals,
-    epsilon,
-    is_float32,
-    is_number,
-    known_numbers,
-)
+from ..tables.columns import as_numbers, is_time
+from ..tables.features import ULPS, Feature, decimals, epsilon, is_number, known_numbers
 from ..tables.schema import OWN, EncodedRows, Schema
-from .config import ExplainSettings, kept_relations
+from .kinds import Dependency, Equivalence, Linear
+from .relation import Equality, FoundRelation, match_values, values_of
 
 Rule: TypeAlias = Derived | Equality | Dependency
 # Smaller integers are exact in float64; columns with larger ones are not computed.
@@ -63,7 +50,7 @@ class ComputedColumn:
 
 
 def computed_columns(
-    fitted: Fitted, settings: ExplainSettings, constraints: Constraints
+    relations: Sequence[FoundRelation], constraints: Constraints
 ) -> list[ComputedColumn]:
     """The columns that follow: those that the user declared, then those found at fit.
 
@@ -76,8 +63,7 @@ def computed_columns(
     position = {name: at for at, name in enumerate(schema.names)}
     place_of = {int(at): place for place, at in enumerate(schema.mutable)}
     chosen: dict[int, ComputedColumn] = {}
-    found = _followed(kept_relations(fitted, settings, constraints), schema)
-    for given in [*constraints.derived, *found]:
+    for given in [*constraints.derived, *_followed(relations, schema)]:
         rules: Sequence[Rule] = [given]
         if isinstance(given, Linear) and position[given.target] in chosen:
             rules = _solutions(given, schema)
@@ -86,14 +72,16 @@ def computed_columns(
             sources = [rule.determinant] if isinstance(rule, Dependency) else rule.features[1:]
             inputs = tuple(position[name] for name in sources)
             actions = np.array([place_of[p] for p in inputs if p in place_of], dtype=np.int64)
-            if at not in place_of or at in chosen or not actions.size:
+            is_free = at in place_of and at not in chosen and actions.size
+            if not is_free or not _is_suitable(rule, schema):
                 continue
-            if _is_suitable(rule, schema) and not _leads_to(inputs, at, chosen):
-                chosen[at] = ComputedColumn(
-                    rule, schema.features[at], place_of[at], inputs, actions
-                )
-                break
-    return _in_order(chosen)
+            column = ComputedColumn(rule, schema.features[at], place_of[at], inputs, actions)
+            try:
+                chosen = _in_order({**chosen, at: column})
+            except CycleError:
+                continue
+            break
+    return list(chosen.values())
 
 
 def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equality | Dependency]:
@@ -117,7 +105,7 @@ def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equality |
 
 def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
     """An equivalence as dependencies; none unless both columns have two values."""
-    names, columns = relation.features, []
+    columns = []
     for side in (relation.first, relation.second):
         values = values_of(schema.features[schema.names.index(side.feature)])
         if len(values) != 2 or side.value not in values:
@@ -125,8 +113,8 @@ def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
         columns.append(values if values[0] == side.value else values[::-1])
     first, second = columns
     return [
-        Dependency(names[0], names[1], tuple(zip(first, second, strict=True))),
-        Dependency(names[1], names[0], tuple(zip(second, first, strict=True))),
+        Dependency(*relation.features, tuple(zip(first, second, strict=True))),
+        Dependency(*relation.features[::-1], tuple(zip(second, first, strict=True))),
     ]
 
 
@@ -140,31 +128,21 @@ def _solutions(rule: Linear, schema: Schema) -> list[Linear]:
 def _is_suitable(rule: Rule, schema: Schema) -> bool:
     """Whether the target can hold what a rule gives, and a table tells its values apart."""
     by_name = {feature.name: feature for feature in schema.features}
-    if isinstance(rule, Dependency):
-        return all(_has_table_values(by_name[name]) for name in rule.features)
-    return is_number(by_name[rule.target])
-
-
-def _has_table_values(feature: Feature) -> bool:
+    if not isinstance(rule, Dependency):
+        return is_number(by_name[rule.target])
     # Tables hold numbers as float64, which merges integers beyond 2**53; times have units.
-    distinct = feature.numbers is None or np.unique(feature.numbers).size == feature.n_codes
-    return distinct and not is_time(feature.table.dtype)
-
-
-def _leads_to(inputs: Iterable[int], goal: int, chosen: Mapping[int, ComputedColumn]) -> bool:
-    """Whether a column is among some others or what these follow from, over any steps."""
-    return any(
-        at == goal or (at in chosen and _leads_to(chosen[at].inputs, goal, chosen)) for at in inputs
+    features = [by_name[name] for name in rule.features]
+    return not any(
+        is_time(one.table.dtype)
+        or (one.numbers is not None and np.unique(one.numbers).size < one.n_codes)
+        for one in features
     )
 
 
-def _in_order(chosen: Mapping[int, ComputedColumn]) -> list[ComputedColumn]:
+def _in_order(chosen: Mapping[int, ComputedColumn]) -> dict[int, ComputedColumn]:
     """The columns, each after those that it follows from."""
-    left, ordered = dict(chosen), list[ComputedColumn]()
-    while left:
-        ready = [at for at, column in left.items() if left.keys().isdisjoint(column.inputs)]
-        ordered += [left.pop(at) for at in ready]
-    return ordered
+    inputs = {at: chosen.keys() & column.inputs for at, column in chosen.items()}
+    return {at: chosen[at] for at in TopologicalSorter(inputs).static_order()}
 
 
 class Consequences:
@@ -175,8 +153,7 @@ class Consequences:
     ) -> None:
         self.columns, self._rows = columns, rows
         self.places = [column.place for column in columns]
-        self._limits = constraints.by_feature
-        self._frozen = constraints.frozen(rows)
+        self._limits, self._frozen = constraints.by_feature, constraints.frozen(rows)
         self._followers = [
             TableFollower(column, column.rule, rows)
             if isinstance(column.rule, Dependency)
@@ -201,15 +178,16 @@ class Consequences:
     def complete(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
         """Rows of codes with the consequences of their changes."""
         codes = codes.copy()
-        for follower in self._followers:
-            column = follower.column
+        for column, follower in zip(self.columns, self._followers, strict=True):
             codes[column.place] = OWN
             moved = np.flatnonzero((codes[column.actions] != OWN).any(axis=0))
             if moved.size:
-                moved_owner = owner[moved]
-                value, follows = follower.follow(tables, moved_owner, codes[:, moved])
-                follows[follows] = self._allowed(follower, moved_owner[follows], value[follows])
-                codes[column.place, moved[follows]] = follower.codes_for(tables, value[follows])
+                rows = CandidateRows(self._rows, owner[moved], codes[:, moved], tables.tables)
+                new = follower.follow(tables, rows)
+                follows = new != OWN
+                cells = tables.tables[column.place].take(new[follows]).reset_index(drop=True)
+                follows[follows] = self._allowed(column, rows.owner[follows], cells)
+                codes[column.place, moved[follows]] = new[follows]
         return codes
 
     def complete_candidates(self, candidates: Candidates) -> Candidates:
@@ -235,58 +213,44 @@ class Consequences:
             tables=tables.tables,
         )
 
-    def _allowed(
-        self, follower: FormulaFollower | TableFollower, owner: IntArray, value: np.ndarray
-    ) -> BoolArray:
-        """Whether people's constraints on a column allow its new values."""
-        column = follower.column
+    def _allowed(self, column: ComputedColumn, owner: IntArray, new: pd.Series[Any]) -> BoolArray:
+        """Whether people's constraints on a column allow its new cells."""
         position = int(self._rows.schema.mutable[column.place])
         allowed = np.ones(owner.size, dtype=bool)
         if position in self._frozen:
             allowed &= ~self._frozen[position][owner]
         limits = self._limits.get(position, [])
         if limits and owner.size:
-            own, new = self._rows.own(position, owner), follower.cells(value)
+            own = self._rows.own(position, owner)
             for limit in limits:
                 allowed &= limit.allows(column.feature, own, new)
         return allowed
 
 
 class FormulaFollower:
-    """A number that a formula gives: it keeps the person's own deviation from the formula.
-
-    Like :class:`TableFollower`, it tells what its column becomes in rows and where that differs
-    from the person's own value (``follow``), and turns that into ``cells`` or codes
-    (``codes_for``).
-    """
+    """A number that a formula gives: it keeps the person's own deviation from the formula."""
 
     def __init__(self, column: ComputedColumn, rule: Derived | Equality, rows: EncodedRows) -> None:
-        self.column, self._rule, self._rows = column, rule, rows
-        feature, schema = column.feature, rows.schema
+        self._place, self._rule, feature = column.place, rule, column.feature
         self._formula = rule.compute(rows.frame)
-        self._own = as_numbers(rows.frame.iloc[:, int(schema.mutable[column.place])])
-        self._place_of = {int(at): place for place, at in enumerate(schema.mutable)}
-        self._numbers = {
-            position: as_numbers(rows.frame.iloc[:, position])
-            for position in column.inputs
-            if is_number(schema.features[position])
-        }
+        self._own = as_numbers(rows.frame.iloc[:, int(rows.schema.mutable[column.place])])
+        self._column_cache: ColumnCache = {}
         self._n_decimals = decimals(feature)
         if isinstance(rule, Derived):
             self._relative, self._most, self._slack = False, rule.allowed_deviation(feature), 0.0
         else:
             self._relative, self._most, self._slack = rule.relative, rule.tolerance, rule.rounding
+        # A relation that was found holds where its formula is undefined, so the value stays.
+        self._may_be_missing = isinstance(rule, Derived) and feature.has_missing
         known = known_numbers(feature)
         self._largest = np.inf if feature.table.dtype.kind == "f" else MAX_EXACT_INTEGER
         self._noise = ULPS * epsilon(feature.table.dtype) * np.abs(known).max(initial=0.0)
         self._low, self._high = known.min(initial=np.inf), known.max(initial=-np.inf)
 
-    def follow(
-        self, tables: GrowingTables, owner: IntArray, codes: Codes
-    ) -> tuple[FloatArray, BoolArray]:
-        """The new numbers, NaN for missing, and which follow."""
-        formula = self._rule.compute(self._inputs(tables, owner, codes))
-        own, before = self._own[owner], self._formula[owner]
+    def follow(self, tables: GrowingTables, rows: CandidateRows) -> Codes:
+        """The codes of the new numbers, ``OWN`` where the person's value stays."""
+        formula = self._compute(CandidateColumns(rows, self._column_cache))
+        own, before = self._own[rows.owner], self._formula[rows.owner]
         with np.errstate(all="ignore"):
             kept = formula + self._scale(own, before, formula) * (own - before)
             # If a value is missing, the deviation is unknown and counts as none.
@@ -295,33 +259,19 @@ class FormulaFollower:
             differs = np.abs(value - own) > self._noise
             inside = (value >= self._low) & (value <= self._high) & (np.abs(value) < self._largest)
         becomes_missing = np.isnan(formula) & ~np.isnan(own) & self._may_be_missing
-        return value, ((differs | np.isnan(own)) & inside) | becomes_missing
+        follows = ((differs | np.isnan(own)) & inside) | becomes_missing
+        codes = np.full(own.size, OWN, dtype=np.int32)
+        codes[follows] = tables.codes_for(self._place, value[follows])
+        return codes
 
-    def cells(self, values: np.ndarray) -> pd.Series[Any]:
-        """Numbers as cells of the column."""
-        return to_cells(values, self._rows.tables[self.column.place].dtype)
-
-    def codes_for(self, tables: GrowingTables, values: np.ndarray) -> Codes:
-        """The codes of numbers; new ones are added to the table."""
-        return tables.codes_for(self.column.place, values)
-
-    def _inputs(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> pd.DataFrame:
-        """The columns that the formula reads."""
-        rows, columns = self._rows, list[Any]()
-        for position in self.column.inputs:
-            if position not in self._place_of:
-                columns.append(rows.cells[position].take(owner))
-                continue
-            place = self._place_of[position]
-            own, drawn = codes[place] == OWN, codes[place].astype(np.int64)
-            if position in self._numbers:
-                new = tables.numbers(place)[drawn]
-                columns.append(np.where(own, self._numbers[position][owner], new))
-            else:
-                cells = stack(rows.cells[position], unwrapped(tables.tables[place]))
-                columns.append(cells.take(np.where(own, owner, drawn + len(rows))))
-        names = pd.Index([rows.schema.names[at] for at in self.column.inputs], dtype=object)
-        return assemble(columns, names)
+    def _compute(self, columns: CandidateColumns) -> FloatArray:
+        """What the formula gives."""
+        if not isinstance(self._rule, Derived):
+            return self._rule.compute(columns)
+        names = self._rule.features[1:]
+        return self._rule.compute(
+            pd.DataFrame({name: columns.read(name, to_floats, "formula") for name in names})
+        )
 
     def _in_cells(
         self, value: FloatArray, own: FloatArray, before: FloatArray, formula: FloatArray
@@ -355,11 +305,6 @@ class FormulaFollower:
     def _tolerance(self, formula: FloatArray) -> FloatArray:
         return np.abs(formula) * self._most if self._relative else np.full_like(formula, self._most)
 
-    @property
-    def _may_be_missing(self) -> bool:
-        # A relation that was found holds where its formula is undefined, so the value stays.
-        return isinstance(self._rule, Derived) and self.column.feature.has_missing
-
 
 class TableFollower:
     """A value that another column determines; it is always one of training.
@@ -368,103 +313,18 @@ class TableFollower:
     """
 
     def __init__(self, column: ComputedColumn, rule: Dependency, rows: EncodedRows) -> None:
-        self.column, self._rule, self._rows = column, rule, rows
+        self._place, self._rule = column.place, rule
         self._own = rows.codes[rows.schema.mutable[column.place]]
         found = match_values(column.feature.table, rule.results)
         # The last entry stands for a determinant that training never held.
-        self._codes = np.full(len(rule.results) + 1, -1, dtype=np.int32)
-        self._codes[found] = np.where(found < 0, -1, np.arange(found.size))
+        self._codes = np.full(len(rule.results) + 1, OWN, dtype=np.int32)
+        self._codes[found] = np.where(found < 0, OWN, np.arange(found.size))
         self._column_cache: ColumnCache = {}
 
-    def follow(
-        self, tables: GrowingTables, owner: IntArray, codes: Codes
-    ) -> tuple[Codes, BoolArray]:
-        """The training codes of the new values, and which follow."""
-        selected = CandidateRows(self._rows, owner, codes, tables.tables)
-        new = self._codes[self._rule.expected(CandidateColumns(selected, self._column_cache))]
-        return new, (new >= 0) & (new != self._own[owner])
-
-    def cells(self, values: np.ndarray) -> pd.Series[Any]:
-        """Training values as cells of the column."""
-        return self._rows.tables[self.column.place].take(values).reset_index(drop=True)
-
-    def codes_for(self, tables: GrowingTables, values: np.ndarray) -> Codes:
-        """The codes of training values; those that a generator left out are added."""
-        return tables.codes_for_trained(self.column.place, values)
-
-
-class GrowingTables:
-    """Value tables of the mutable features, to which values can be added."""
-
-    def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
-        self.rows = rows
-        # The value of each code; the given tables themselves if nothing was added.
-        self.tables = tables
-        self._numbers: dict[int, FloatArray] = {}
-        # Per feature, numbers in ascending order, infinity standing for missing, and their codes.
-        self._known: dict[int, tuple[FloatArray, Codes]] = {}
-
-    def numbers(self, place: int) -> FloatArray:
-        """The value of each code of a numeric feature, NaN for missing."""
-        if place not in self._numbers:
-            feature = self.rows.schema.features[self.rows.schema.mutable[place]]
-            numbers = table_numbers(feature, self.tables[place], self.rows.tables[place])
-            assert numbers is not None
-            self._numbers[place] = numbers
-        return self._numbers[place]
-
-    def codes_for(self, place: int, numbers: FloatArray) -> Codes:
-        """The code of each number of a numeric feature, NaN being missing; new ones are added."""
-        known, codes = self._known.get(place) or self._sorted(place)
-        cells = self._as_cells(place, numbers)
-        distinct, inverse = np.unique(np.where(np.isnan(cells), np.inf, cells), return_inverse=True)
-        # NaN stands for what is beyond the last.
-        new = np.append(known, np.nan)[np.searchsorted(known, distinct)] != distinct
-        if new.any():
-            added = np.where(np.isinf(distinct[new]), np.nan, distinct[new])
-            self._numbers[place] = np.concatenate([self.numbers(place), added])
-            self._add(place, to_cells(added, self.tables[place].dtype))
-            known, codes = self._sorted(place)
-        return codes[np.searchsorted(known, distinct)][inverse]
-
-    def codes_for_trained(self, place: int, codes: Codes) -> Codes:
-        """The code of each training value of a feature, by its code there; new ones are added."""
-        table, trained = self.tables[place], self.rows.tables[place]
-        if table is trained:
-            return codes
-        exact = self.rows.schema.features[self.rows.schema.mutable[place]].encode(table)[0]
-        known = np.full(len(trained), -1, dtype=np.int32)
-        known[exact[exact >= 0]] = np.flatnonzero(exact >= 0)
-        new = np.setdiff1d(codes, np.flatnonzero(known >= 0))
-        if new.size:
-            known[new] = len(table) + np.arange(new.size)
-            self._add(place, trained.take(new))
-            self._numbers.pop(place, None)
-        return known[codes]
-
-    def _add(self, place: int, cells: pd.Series[Any]) -> None:
-        """Add cells at the end of a table."""
-        table = self.tables[place]
-        both = stack(unwrapped(table), unwrapped(cells))
-        grown = pd.Series(both, name=table.name, dtype=table.dtype)
-        self.tables = [grown if at == place else old for at, old in enumerate(self.tables)]
-
-    def _as_cells(self, place: int, numbers: FloatArray) -> FloatArray:
-        """Numbers as cells of the column hold them, with one zero."""
-        single = is_float32(self.tables[place].dtype)
-        return (numbers.astype(np.float32).astype(np.float64) if single else numbers) + 0.0
-
-    def _sorted(self, place: int) -> tuple[FloatArray, Codes]:
-        keys = np.where(np.isnan(self.numbers(place)), np.inf, self.numbers(place))
-        # Of equal ones the first.
-        known, first = np.unique(keys, return_index=True)
-        self._known[place] = known, first.astype(np.int32)
-        return self._known[place]
-
-
-def to_cells(numbers: FloatArray, dtype: Any) -> pd.Series[Any]:
-    """Numbers that a dtype holds, as cells of it; NaN is missing."""
-    missing = np.isnan(numbers)
-    if dtype.kind in "iu" and not missing.any():
-        return to_dtype(pd.Series(numbers.astype(np.int64)), dtype)
-    return to_dtype(pd.Series(numbers), dtype)
+    def follow(self, tables: GrowingTables, rows: CandidateRows) -> Codes:
+        """The codes of the new values, ``OWN`` where the person's value stays."""
+        new = self._codes[self._rule.expected(CandidateColumns(rows, self._column_cache))]
+        new[new == self._own[rows.owner]] = OWN
+        follows = new != OWN
+        new[follows] = tables.codes_for_trained(self._place, new[follows])
+        return new
