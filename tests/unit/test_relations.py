@@ -153,6 +153,29 @@ def test_names_say_the_formula_in_short_decimals():
     assert "sum = net + tax" in names
 
 
+TERMS = [6, 12, 18, 24, 36, 48, 60]
+
+
+@cache
+def instalments(seed=0, n_rows=400, unit=100):
+    """Loans whose instalments are rounded to cents; few terms are offered."""
+    random = np.random.default_rng(seed)
+    amount = random.integers(500 // unit, 20_000 // unit, n_rows) * unit
+    months = random.choice(TERMS, n_rows)
+    frame = pd.DataFrame({"amount": amount, "months": months})
+    frame["income"] = random.integers(12, 90, n_rows) * 100
+    return frame.assign(instalment=(amount / months).round(2))
+
+
+@pytest.mark.parametrize("unit", [1, 100])
+@pytest.mark.parametrize("seed", range(3))
+def test_of_all_ways_to_write_an_equality_the_one_that_is_exact_after_rounding_is_found(seed, unit):
+    found = found_in(instalments(seed, unit=unit)).iloc[0]
+
+    assert found["relation"] == "instalment = amount / months (within 0.005)"
+    assert found["enforced"]
+
+
 def test_dates_are_ordered_and_a_rare_number_goes_with_a_missing_cell():
     random = np.random.default_rng(0)
     start = pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 900, 800), unit="D")
