@@ -296,6 +296,20 @@ def test_every_changed_cell_is_seen_in_training_or_follows(seed, search, places,
     assert (inside | (new["total"] == old["total"])).all()
 
 
+def test_a_column_of_few_values_only_becomes_one_of_them():
+    chance = np.random.default_rng(0)
+    months, rate = chance.choice([6, 12, 24, 36], 400), chance.choice([20, 30, 50, 75], 400)
+    train = pd.DataFrame({"amount": months * rate, "rate": rate, "months": months})
+    rules = [c.derived("months", "amount / rate")]
+    explainer = fit(train, lambda frame: 100 - frame["rate"], 70, constraints=rules)
+
+    result = explain(explainer, train[train["rate"] > 50].head(10))
+
+    assert len(result.frame)
+    assert result.frame["months"].isin([6, 12, 24, 36]).all()
+    assert (result.frame["amount"] == result.frame["rate"] * result.frame["months"]).all()
+
+
 # ---------------------------------------------------------------------------------------------
 # Levels that another column determines.
 

@@ -2,13 +2,14 @@
 
 Beyond the paper. When an action changes a column that another is computed from, by a formula that
 the user declared or a relation found at fit, that other column is recomputed. It keeps the person's
-own deviation from the formula, is rounded like its column and must lie in its training range.
+own deviation from the formula, is rounded like its column and must lie in its training range; a
+column of few values must become one of them.
 Computed values are the one exception to "every changed value occurs in the training data". A column
 that another one determines becomes the value that goes with it in training.
 
 Always true: what follows depends on the person and the actions alone; a column that follows never
-changes by itself. Where it cannot follow, because it is frozen, limited or would leave its range,
-it keeps the person's value, and the filter of the rule excludes the row.
+changes by itself. Where it cannot follow, because it is frozen, limited or would leave its range
+or its few values, it keeps the person's value, and the filter of the rule excludes the row.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from .relation import Equality, FoundRelation, match_values, values_of
 Rule: TypeAlias = Derived | Equality | Dependency
 # Smaller integers are exact in float64; columns with larger ones are not computed.
 MAX_EXACT_INTEGER = 2.0**53
+# Of a column with at most so many numbers, no others are computed.
+FEW_NUMBERS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +245,7 @@ class FormulaFollower:
             self._relative, self._most, self._slack = rule.relative, rule.tolerance, rule.rounding
         # A relation that was found holds where its formula is undefined, so the value stays.
         self._may_be_missing = isinstance(rule, Derived) and feature.has_missing
-        known = known_numbers(feature)
+        self._known = known = known_numbers(feature)
         self._largest = np.inf if feature.table.dtype.kind == "f" else MAX_EXACT_INTEGER
         self._noise = ULPS * epsilon(feature.table.dtype) * np.abs(known).max(initial=0.0)
         self._low, self._high = known.min(initial=np.inf), known.max(initial=-np.inf)
@@ -258,6 +261,9 @@ class FormulaFollower:
             value = self._in_cells(value, own, before, formula)
             differs = np.abs(value - own) > self._noise
             inside = (value >= self._low) & (value <= self._high) & (np.abs(value) < self._largest)
+            if self._known.size <= FEW_NUMBERS:
+                gap = np.abs(value[:, None] - self._known).min(axis=1, initial=np.inf)
+                inside &= gap <= self._noise
         becomes_missing = np.isnan(formula) & ~np.isnan(own) & self._may_be_missing
         follows = ((differs | np.isnan(own)) & inside) | becomes_missing
         codes = np.full(own.size, OWN, dtype=np.int32)
