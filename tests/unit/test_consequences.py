@@ -156,7 +156,7 @@ def test_an_immutable_total_rules_out_the_action_and_the_reason_says_so():
     result = explain(explainer, people()[people()["price"] > 60])
 
     assert not len(result.frame)
-    assert result.missing["reason"].str.contains(r"derived total \(immutable\)").any()
+    assert result.missing["reason"].str.contains(r"'derived total' \(immutable\)").any()
 
 
 def test_a_formula_that_does_not_hold_gives_a_warning():
