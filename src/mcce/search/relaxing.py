@@ -29,7 +29,7 @@ from ..kernels import BoolArray, IntArray
 from ..runtime.progress import ProgressBar
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN
-from .config import ExplainSettings, kept_relations, weighted
+from .config import ExplainSettings, kept_relations, plausibility_model
 from .plan import find_answers, row_rules
 from .reasons import kind_of
 from .stage import Monitor, SearchOutcome, SearchRequest
@@ -107,7 +107,8 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
         found = found.take(~kept)
         remedies = [f"Without {relaxation.in_words}"] * found.owner.size
         if kind == "implausible":
-            remedies = [_with_plausibility(p) for p in _plausibility_of(request.fitted, found)]
+            reached = plausibility_model(request.fitted).measures(found.rows)["plausibility"]
+            remedies = [_with_plausibility(value) for value in reached.tolist()]
             nearest = replace(found, rank=np.zeros_like(found.rank))
             others = misses.take(~np.isin(misses.owner, found.owner))
             misses = MeasuredRows.concat(factuals, [others, nearest])
@@ -130,8 +131,7 @@ def _keep_everything(request: SearchRequest, found: MeasuredRows) -> BoolArray:
     search, fitted = settings.search.sampling_search, request.fitted
     relations = kept_relations(fitted, settings, constraints)
     enforced = [one for one in relations if one.enforced]
-    weighing = replace(fitted, distance=weighted(fitted.distance, constraints))
-    rules = row_rules(weighing, search, constraints, enforced, {})
+    rules = row_rules(fitted, search, constraints, enforced, {})
     kept: BoolArray = rules.first_broken(found.rows) == 0
     broken = constraints.broken(request.factuals, found.owner, found.frame)
     for breaks in broken.values():
@@ -140,12 +140,6 @@ def _keep_everything(request: SearchRequest, found: MeasuredRows) -> BoolArray:
         decision = fitted.decision.with_margin(search.margin)
         kept[kept] = decision.score(found.take(kept).frame).valid
     return kept
-
-
-def _plausibility_of(fitted: Fitted, found: MeasuredRows) -> list[float]:
-    assert fitted.plausibility is not None
-    plausibility: list[float] = fitted.plausibility.measures(found.rows)["plausibility"].tolist()
-    return plausibility
 
 
 def _with_plausibility(reached: float) -> str:
