@@ -17,9 +17,9 @@ import pandas as pd
 
 from .caching import cached_property
 from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray, first_of_each
-from .tables.columns import as_numbers, assemble
+from .tables.columns import as_numbers, assemble, stack, unwrapped
 from .tables.dtypes import holds, to_dtype
-from .tables.features import Feature
+from .tables.features import Feature, is_float32
 from .tables.schema import OWN, EncodedRows
 
 
@@ -396,3 +396,81 @@ def table_numbers(
     if table is trained or feature.numbers is None:
         return feature.numbers
     return as_numbers(table, feature.table.dtype)
+
+
+class GrowingTables:
+    """Value tables of the mutable features, to which values can be added."""
+
+    def __init__(self, rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> None:
+        self.rows = rows
+        # The value of each code; the given tables themselves if nothing was added.
+        self.tables = tables
+        self._numbers: dict[int, FloatArray] = {}
+        # Per feature, numbers in ascending order, infinity standing for missing, and their codes.
+        self._known: dict[int, tuple[FloatArray, Codes]] = {}
+
+    def numbers(self, place: int) -> FloatArray:
+        """The value of each code of a numeric feature, NaN for missing."""
+        if place not in self._numbers:
+            feature = self.rows.schema.features[self.rows.schema.mutable[place]]
+            numbers = table_numbers(feature, self.tables[place], self.rows.tables[place])
+            assert numbers is not None
+            self._numbers[place] = numbers
+        return self._numbers[place]
+
+    def codes_for(self, place: int, numbers: FloatArray) -> Codes:
+        """The code of each number of a numeric feature, NaN being missing; new ones are added."""
+        known, codes = self._sorted(place)
+        cells = self._as_cells(place, numbers)
+        distinct, inverse = np.unique(np.where(np.isnan(cells), np.inf, cells), return_inverse=True)
+        # NaN stands for what is beyond the last.
+        new = np.append(known, np.nan)[np.searchsorted(known, distinct)] != distinct
+        if new.any():
+            added = np.where(np.isinf(distinct[new]), np.nan, distinct[new])
+            self._add(place, _to_cells(added, self.tables[place].dtype))
+            known, codes = self._sorted(place)
+        return codes[np.searchsorted(known, distinct)][inverse]
+
+    def codes_for_trained(self, place: int, codes: Codes) -> Codes:
+        """The code of each training value of a feature, by its code there; new ones are added."""
+        table, trained = self.tables[place], self.rows.tables[place]
+        if table is trained:
+            return codes
+        exact = self.rows.schema.features[self.rows.schema.mutable[place]].encode(table)[0]
+        known = np.full(len(trained), -1, dtype=np.int32)
+        known[exact[exact >= 0]] = np.flatnonzero(exact >= 0)
+        new = np.setdiff1d(codes, np.flatnonzero(known >= 0))
+        if new.size:
+            known[new] = len(table) + np.arange(new.size)
+            self._add(place, trained.take(new))
+        return known[codes]
+
+    def _add(self, place: int, cells: pd.Series[Any]) -> None:
+        """Add cells at the end of a table."""
+        table = self.tables[place]
+        both = stack(unwrapped(table), unwrapped(cells))
+        grown = pd.Series(both, name=table.name, dtype=table.dtype)
+        self.tables = [grown if at == place else old for at, old in enumerate(self.tables)]
+        self._numbers.pop(place, None)
+        self._known.pop(place, None)
+
+    def _as_cells(self, place: int, numbers: FloatArray) -> FloatArray:
+        """Numbers as cells of the column hold them, with one zero."""
+        single = is_float32(self.tables[place].dtype)
+        return (numbers.astype(np.float32).astype(np.float64) if single else numbers) + 0.0
+
+    def _sorted(self, place: int) -> tuple[FloatArray, Codes]:
+        if place not in self._known:
+            keys = np.where(np.isnan(self.numbers(place)), np.inf, self.numbers(place))
+            # Of equal ones the first.
+            known, first = np.unique(keys, return_index=True)
+            self._known[place] = known, first.astype(np.int32)
+        return self._known[place]
+
+
+def _to_cells(numbers: FloatArray, dtype: Any) -> pd.Series[Any]:
+    """Numbers that a dtype holds, as cells of it; NaN is missing."""
+    missing = np.isnan(numbers)
+    if dtype.kind in "iu" and not missing.any():
+        return to_dtype(pd.Series(numbers.astype(np.int64)), dtype)
+    return to_dtype(pd.Series(numbers), dtype)

@@ -432,7 +432,8 @@ class MCCE(BaseEstimator):
         frame
             One row per person without an answer and thing that could be lifted: ``factual``,
             ``lifted``, ``kind`` ("constraint", "bound" or "immutable"), whether the person is then
-            ``answered``, and the ``sparsity`` and ``gower`` of the best answer.
+            ``answered``, and the ``sparsity`` and ``gower`` of the best answer. One that keeps what
+            was lifted, and everything else, does not count: it was only missed before.
 
         Raises
         ------

@@ -333,7 +333,7 @@ def test_a_reason_names_the_rule_that_excluded_what_was_valid():
     with pytest.warns(McceWarning, match="no counterfactual"):
         result = fitted().explain(people(), constraints=[c.relation("very old", "age > 1000")])
 
-    assert result.missing["reason"].str.contains("excluded by very old").any()
+    assert result.missing["reason"].str.contains("excluded by 'very old'").any()
 
 
 def test_draws_of_a_generator_that_knows_no_limits_are_held_to_the_rules():

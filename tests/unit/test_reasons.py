@@ -225,6 +225,40 @@ def test_a_predictor_that_never_keeps_its_word_leaves_people_without_an_answer()
     assert result.missing["reason_kind"].item() == "unknown"
 
 
+class Hesitant(Forgetful):
+    """A black box that refuses everybody the first time it sees them."""
+
+    def __call__(self, frame):
+        again = np.array([self.seen.get(salary, 0) > 0 for salary in frame["salary"]])
+        super().__call__(frame)
+        return np.where(again, frame["salary"].to_numpy(float), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "rules"),
+    [({}, [c.only_up("salary")]), ({"max_sparsity": 1}, []), ({"margin": 1.0}, [])],
+    ids=["constraint", "bound", "margin"],
+)
+def test_what_an_answer_keeps_is_not_blamed_for_its_having_been_missed(bounds, rules):
+    predictor = Hesitant()
+    search = Search("near", min_plausibility=0.0, **bounds)
+    model = MCCE(predictor, (29, 100), search=search, random_state=0)
+    predictor.seen = dict.fromkeys([10, 20, 30, 40], 1)
+    model.fit(pd.DataFrame({"salary": [10, 20, 30, 40] * 20}))
+    people = pd.DataFrame({"salary": [10]})
+
+    predictor.seen = {}
+    result = explain(model, people, constraints=rules)
+    predictor.seen = {}
+    table = model.relax(people, constraints=rules)
+
+    assert result.people["status"].tolist() == ["answered"]
+    assert result.frame["salary"].tolist() == [30]
+    assert result.people["reason"].tolist() == [""]
+    assert result.nearest_misses.empty
+    assert table["answered"].tolist() == [False]
+
+
 # ---------------------------------------------------------------------------------------------
 # Reasons are true, and can be read by somebody who knows no statistics.
 

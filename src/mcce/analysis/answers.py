@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..candidates import CandidateRows
+from ..candidates import CandidateRows, GrowingTables
 from ..constraints.collection import Constraints
 from ..counterfactuals.result import Counterfactuals
 from ..errors import McceWarning, ParameterError, SchemaError
@@ -31,15 +31,10 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..postprocess.filters import RowRules
 from ..postprocess.validation import score_in_calls
 from ..predictors.decision import ROWS_PER_CALL, Decision
+from ..relations.consequences import ComputedColumn, Consequences, computed_columns
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
 from ..search.config import ExplainSettings, kept_relations, weighted
-from ..search.consequences import (
-    ComputedColumn,
-    Consequences,
-    GrowingTables,
-    computed_columns,
-)
 from ..search.plan import row_rules
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
@@ -233,7 +228,7 @@ class Requirements:
             constraints,
             [found.relation for found in relations],
             row_rules(weighing, search, none, relations, {}),
-            computed_columns(fitted, settings, constraints) if recomputes else (),
+            computed_columns(relations, constraints) if recomputes else (),
         )
 
     def broken(self, rows: CandidateRows) -> dict[tuple[str, Hashable], BoolArray]:

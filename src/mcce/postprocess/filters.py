@@ -125,12 +125,12 @@ class ObeysConstraint:
 
     @property
     def name(self) -> str:
-        """The name of the constraint, and whether it is about a column that cannot change."""
+        """The constraint's name, quoted, and whether it is about a column that cannot change."""
+        name, schema = repr(self.constraint.name), self.constraints.schema
         if isinstance(self.constraint, Derived):
-            schema = self.constraints.schema
             target = schema.features[schema.names.index(self.constraint.target)]
-            return f"{self.constraint.name}{' (immutable)' if target.immutable else ''}"
-        return self.constraint.name
+            return f"{name}{' (immutable)' if target.immutable else ''}"
+        return name
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that obey the constraint."""

@@ -28,7 +28,7 @@ from ..fitted import Fitted
 from ..kernels import IntArray
 from ..parameters import check_count, check_real
 from ..protocols import is_private
-from ..search.consequences import ComputedColumn
+from ..relations.consequences import ComputedColumn
 from ..tables.frames import FrameT
 from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema

@@ -5,9 +5,9 @@ rows are integers below 2^53, which float64 adds exactly in any order. Solutions
 residuals in full precision, so little is lost by the rounding.
 
 The tolerance of an equality is the largest deviation up to three times that of the best 95 % of
-rows, so it is that of all rows unless some are broken. A tolerance is at most a fifth of the mean
-deviation of targets from their median: an equality that holds within a larger one would say too
-little.
+rows, so it is that of all rows unless some are broken. Half a unit of the target's last decimal
+breaks nothing, since targets are rounded. A tolerance is at most a fifth of the mean deviation of
+targets from their median: an equality that holds within a larger one would say too little.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ MAX_BROKEN = 0.04
 MARGIN = 1.25
 # The largest tolerance, as a share of the mean deviation of targets from their median.
 MAX_TOLERANCE = 0.2
+# Rounding errors of a target reach more than this share of half a unit of its last decimal.
+REACHED_BY_ROUNDING = 0.75
 # Relative error that floating point may make.
 ROUNDING = 1e-9
 MIN_CONFIRMING = 20
@@ -78,7 +80,8 @@ def propose(data: TrainingColumns, relation: AnyEquality) -> Proposal | None:
     fit = _fit(data, relation, slice(0, data.half)).defined
     if fit.target.size < MIN_CONFIRMING:
         return None
-    proposed = with_tolerance(relation, fit, MARGIN)
+    half_unit = data.half_unit(relation.result)
+    proposed = with_tolerance(relation, fit, half_unit, MARGIN)
     held = _fit(data, relation, data.held_out).defined
     if proposed is None or held.target.size < MIN_CONFIRMING:
         return None
@@ -87,28 +90,30 @@ def propose(data: TrainingColumns, relation: AnyEquality) -> Proposal | None:
     if n_broken > MAX_BROKEN * held.target.size:
         return None
     chance = log_chance(held.n_passing(allowed), n_broken)
-    final = with_tolerance(relation, _fit(data, relation, slice(0, data.n_rows)).defined)
+    final = with_tolerance(relation, _fit(data, relation, slice(0, data.n_rows)).defined, half_unit)
     return None if final is None else Proposal(final, chance, int(held.target.size))
 
 
-def with_tolerance(relation: AnyEquality, fit: _Fit, margin: float = 1.0) -> AnyEquality | None:
+def with_tolerance(
+    relation: AnyEquality, fit: _Fit, half_unit: float, margin: float = 1.0
+) -> AnyEquality | None:
     """The equality with the tolerance that rows need; None if that would say too little."""
     gap = np.abs(fit.target - fit.formula)
     rounding = ROUNDING * _scale(fit)
-    options = [(False, gap)]
-    share = gap / np.where(fit.formula == 0, 1.0, np.abs(fit.formula))
-    if (gap[fit.formula == 0] <= rounding).all():
-        options.append((True, np.where(fit.formula == 0, 0.0, share)))
-    found: list[tuple[float, AnyEquality]] = []
-    for relative, size in options:
-        needed = _needed(size, 0.0 if relative else rounding) * margin
-        tolerance = 0.0 if not relative and needed <= rounding * margin else _round_up(needed)
-        option = replace(relation, tolerance=tolerance, relative=relative, rounding=rounding)
-        if tolerance == 0.0:
-            return replace(option, relative=False)
-        passing = float(fit.n_passing(_allowed(option, fit.formula)).mean() / fit.target.size)
-        found.append((passing, option))
-    _, best = min(found, key=lambda pair: pair[0])
+    exact = replace(relation, rounding=rounding)
+    needed = _needed(gap, half_unit + rounding)
+    if needed <= rounding:
+        return exact
+    if REACHED_BY_ROUNDING * half_unit < needed <= half_unit + rounding:
+        best = replace(exact, tolerance=half_unit)
+    else:
+        options = [replace(exact, tolerance=_round_up(needed * margin))]
+        zero = fit.formula == 0
+        share = np.where(zero, 0.0, gap / np.where(zero, 1.0, np.abs(fit.formula)))
+        needed = _needed(share, 0.0)
+        if needed and (gap[zero] <= rounding).all():
+            options.append(replace(exact, tolerance=_round_up(needed * margin), relative=True))
+        best = min(options, key=lambda one: fit.n_passing(_allowed(one, fit.formula)).sum())
     spread = np.abs(fit.target - np.median(fit.target)).mean()
     most = MAX_TOLERANCE * margin * spread
     return best if _allowed(best, fit.formula).mean() <= most else None
@@ -125,7 +130,8 @@ def typical(gap: FloatArray) -> float:
 def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
     """A key by which to choose among the ways to write one equality; the smallest is best.
 
-    First those that are exact but for rounding. Of the others a product before a ratio, then the
+    First those that are exact, then those whose deviations are rounding errors of the target, then
+    others that tell all values of the target apart. Of the rest a product before a ratio, then the
     one whose target has the most values, since a computed column rarely has fewer than those it is
     computed from. Then the one that deviates least, has the fewest subtractions and fractions, and
     whose target has the widest range.
@@ -143,6 +149,7 @@ def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
     rounded = not relation.relative and relation.tolerance <= half_gap * (1 + ROUNDING)
     return (
         float(relation.tolerance > 0),
+        float(relation.tolerance not in (0.0, data.half_unit(relation.result))),
         *((0.0, 0.0, 0.0) if rounded else (1.0, is_ratio, -float(values.size))),
         exact,
         float(n_odd),

@@ -211,9 +211,9 @@ def _amounts(
 
 
 def find_products(data: TrainingColumns) -> Findings:
-    """Products and ratios of two numeric columns.
+    """Products and ratios of two numeric columns, each written in all three ways.
 
-    A ratio is also written as a product: correlated columns may hide a product from its target.
+    Correlated columns may hide an equality from some of its columns.
     """
     rows = slice(0, min(data.half, MAX_ROWS))
     n_columns = len(data.numeric)
@@ -223,11 +223,12 @@ def find_products(data: TrainingColumns) -> Findings:
     logs = np.log(np.abs(values))
     logs[np.isneginf(logs)] = np.nan
     design = Design.of(logs, np.arange(n_columns))
-    relations = (
-        _product_of(data, values, *pair)
+    pairs = dict.fromkeys(
+        pair
         for place in range(n_columns)
         for pair in _pairs(logs, place, _selected_factors(design, place))
     )
+    relations = (_product_of(data, values, *pair) for pair in pairs)
     tried = (None if relation is None else propose(data, relation) for relation in relations)
     return Findings.of(tried, 3 * n_columns)
 
@@ -238,7 +239,7 @@ def _selected_factors(design: Design, place: int) -> list[int]:
 
 
 def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[Pair]:
-    """The best pair of the selected columns, as a product, or as a ratio and the same product."""
+    """The best pair of the selected columns, as a product and as both ratios."""
     best: tuple[float, int, int, int] | None = None
     for first, second in permutations(columns, 2):
         for sign in (1, -1) if first < second else (-1,):
@@ -251,8 +252,9 @@ def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[Pair]:
     if best is None or best[0] > MAX_DEVIATION:
         return []
     _, first, second, sign = best
-    pairs = [(place, first, second, sign)]
-    return pairs if sign == 1 else [*pairs, (first, min(place, second), max(place, second), 1)]
+    result, *factors = (place, first, second) if sign == 1 else (first, *sorted((place, second)))
+    one, other = factors
+    return [(result, one, other, 1), (one, result, other, -1), (other, result, one, -1)]
 
 
 def _product_of(

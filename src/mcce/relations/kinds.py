@@ -279,7 +279,7 @@ class Equivalence(Relation):
         return f"{self.first.name} if and only if {self.second.name}"
 
     @property
-    def features(self) -> tuple[Hashable, ...]:
+    def features(self) -> tuple[Hashable, Hashable]:
         """Both columns."""
         return (self.first.feature, self.second.feature)
 

@@ -183,11 +183,6 @@ class Proof:
         """Answers so far."""
         return sum(part.owner.size for part in self.answers)
 
-    @property
-    def n_visited(self) -> int:
-        """Rows visited; the next one has this number."""
-        return self.n_listed - self.n_left
-
     def list_more(self) -> None:
         """List the next rows, if any are left and the budget allows."""
         stage, limits = self.stage, self.stage.task.factual_limits
@@ -235,7 +230,8 @@ class Proof:
     def next_rows(self) -> Codes:
         """The next rows to visit, more in each batch."""
         first = self._codes.shape[1] - self.n_left
-        n_rows = max(self.stage.n_counterfactuals, int(GROWTH * self.n_visited))
+        n_visited = self.n_listed - self.n_left
+        n_rows = max(self.stage.n_counterfactuals, int(GROWTH * n_visited))
         return self._codes[:, first : first + n_rows]
 
     def update(

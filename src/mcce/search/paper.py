@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -54,9 +53,11 @@ class PaperStage:
         for prepared in map_ordered(self._prepare, some, self.task.settings.n_jobs):
             if self.task.request.monitor.stopped:
                 return
-            yield self._settle(prepared)
+            yield self._settle(*prepared)
 
-    def _prepare(self, block: FactualBlock) -> _Prepared:
+    def _prepare(
+        self, block: FactualBlock
+    ) -> tuple[FactualBlock, RankedCandidates, dict[str, float]]:
         """Draw and rank: what needs no predictor, in any thread."""
         task, started = self.task, time.perf_counter()
         fitted, draws = task.request.fitted, np.arange(self.n_samples, dtype=np.int64)
@@ -68,12 +69,14 @@ class PaperStage:
             ranked = RankedCandidates(candidates, self.ranking)
         done = time.perf_counter()
         seconds = {"generate": generated - started, "rank": done - generated}
-        return _Prepared(block, ranked, seconds)
+        return block, ranked, seconds
 
-    def _settle(self, prepared: _Prepared) -> SearchOutcome:
+    def _settle(
+        self, block: FactualBlock, ranked: RankedCandidates, seconds: dict[str, float]
+    ) -> SearchOutcome:
         """Validate: what needs the predictor."""
         task, started = self.task, time.perf_counter()
-        (block, ranked, seconds), monitor = prepared, task.request.monitor
+        monitor = task.request.monitor
         validation = LazyValidation(
             ranked, task.decision, task.scores, block.group, computed_places=task.computed_places
         )
@@ -91,14 +94,6 @@ class PaperStage:
             reasons=reasons,
             seconds=seconds | {"validity": time.perf_counter() - started},
         )
-
-
-class _Prepared(NamedTuple):
-    """A block of people with their ranked draws."""
-
-    block: FactualBlock
-    ranked: RankedCandidates
-    seconds: dict[str, float]
 
 
 def _score_excluded(validation: LazyValidation, block: FactualBlock, monitor: Monitor) -> IntArray:

@@ -52,8 +52,8 @@ from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
+    from ..relations.consequences import ComputedColumn
     from ..relations.relation import FoundRelation
-    from .consequences import ComputedColumn
     from .loop import PoolStage
 
 # Searches per person, at most, if answers fail the final call.
@@ -64,25 +64,26 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     """Counterfactuals for the factuals at these positions, and reasons why others have none."""
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
     factuals, is_exact = request.factuals, isinstance(settings.search, ExactSearch)
-    search, distance = settings.search.sampling_search, weighted(fitted.distance, constraints)
+    search = settings.search.sampling_search
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
     check_ignored(fitted, settings.ignore_relations)
     if is_exact:
+        distance = weighted(fitted.distance, constraints)
         check_exact(fitted.generator, distance, settings.diversity)
     check_inputs(fitted, settings.search)
     computed: list[ComputedColumn] = []
     consequences = None
     if search.consequences == "recompute":
-        from .consequences import Consequences, computed_columns
+        from ..relations.consequences import Consequences, computed_columns
 
-        computed = computed_columns(fitted, settings, constraints)
+        computed = computed_columns(kept_relations(fitted, settings, constraints), constraints)
         consequences = Consequences(computed, factuals, constraints) if computed else None
     decision = fitted.decision.with_margin(search.margin)
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
     task = SearchTask(
-        replace(request, fitted=replace(fitted, distance=distance)),
+        request,
         # A proof needs the label of every row.
         decision=replace(decision, rule=None if is_exact else fitted.label_rule),
         factual_limits=FactualLimits(
@@ -302,6 +303,7 @@ def row_rules(
     column_cache: ColumnCache,
 ) -> RowRules:
     """What the rows that a search returns must keep, apart from being valid."""
+    distance = weighted(fitted.distance, constraints)
     filters: list[RowFilter] = [
         ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
     ]
@@ -312,7 +314,7 @@ def row_rules(
     # Without an accepted row, nothing is returned.
     if search.min_plausibility and fitted.n_desired:
         plausible = IsPlausible(plausibility_model(fitted), search.min_plausibility)
-    return RowRules(fitted.distance, search.max_sparsity, search.max_distance, filters, plausible)
+    return RowRules(distance, search.max_sparsity, search.max_distance, filters, plausible)
 
 
 def _exclude_copies(fitted: Fitted, search: Search | ExactSearch) -> IsNoCopy:

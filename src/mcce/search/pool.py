@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateEncodings, CandidateRows, MeasuredRows
+from ..candidates import CandidateEncodings, CandidateRows, GrowingTables, MeasuredRows
 from ..distances import Gower, is_plain_gower, measure_rows
 from ..kernels import (
     BoolArray,
@@ -40,7 +40,6 @@ from ..postprocess.ranking import Ranking
 from ..postprocess.validation import keys_of_people
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
-from .consequences import GrowingTables
 from .costs import Cost
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 Beyond the paper. A bound, a constraint or, with the training data to fit again, an immutable column
 is left out, one at a time, and the same search is run. ``MCCE.relax`` lists what helps whom; after
-``explain``, a brief search adds to the reason of each person the first thing that does.
+``explain``, a brief search adds to the reason of each person the first thing that does. An answer
+that keeps what was left out was only missed before: nothing was in its way.
 
 Always true: what helps a person depends on no other person.
 """
@@ -24,12 +25,12 @@ from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
 from ..counterfactuals.parts import Reason, ReasonKind
 from ..fitted import Fitted
-from ..kernels import FloatArray, IntArray
+from ..kernels import BoolArray, IntArray
 from ..runtime.progress import ProgressBar
 from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN
-from .config import ExplainSettings
-from .plan import find_answers
+from .config import ExplainSettings, kept_relations, plausibility_model
+from .plan import find_answers, row_rules
 from .reasons import kind_of
 from .stage import Monitor, SearchOutcome, SearchRequest
 
@@ -78,7 +79,7 @@ def relaxations(request: SearchRequest, max_constraints: int | None = None) -> I
 
 
 def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
-    """The outcome with reasons that name what would help.
+    """The outcome with reasons that name what would help, and with answers that were missed.
 
     Where only the required plausibility is in the way, the best such row is the nearest miss.
     """
@@ -91,37 +92,54 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
     one = replace(settings, search=short, n_samples=n_samples, n_counterfactuals=1, diversity=None)
     brief = replace(request, settings=one, effort="brief")
     started = time.perf_counter()
-    reasons, misses = dict(outcome.reasons), outcome.misses
+    factuals, reasons = request.factuals, dict(outcome.reasons)
+    answers, misses = outcome.answers, outcome.misses
     positions = np.array(sorted(reasons), dtype=np.int64)
     for relaxation in relaxations(brief, MAX_LIFTED):
         is_over = request.monitor.stopped or time.monotonic() >= request.deadline
         if is_over or not positions.size:
             break
-        lifted = relaxation.search(positions)
-        found, kind = lifted.answers, relaxation.reason_kind
+        found, kind = relaxation.search(positions).answers, relaxation.reason_kind
+        kept = _keep_everything(request, found)
+        # A proof is about rows that the model could draw, which these need not be.
+        missed = found.take(kept & ~np.isin(found.owner, sorted(outcome.proven)))
+        answers = MeasuredRows.concat(factuals, [answers, missed])
+        found = found.take(~kept)
         remedies = [f"Without {relaxation.in_words}"] * found.owner.size
         if kind == "implausible":
-            reached = _plausibility_of(request.fitted, found)
-            # Rows that are plausible enough were not excluded by that.
-            assert search.min_plausibility is not None
-            too_low = reached < search.min_plausibility
-            found = found.take(too_low)
-            remedies = [_with_plausibility(value) for value in reached[too_low].tolist()]
-            others = misses.take(~np.isin(misses.owner, found.owner))
+            reached = plausibility_model(request.fitted).measures(found.rows)["plausibility"]
+            remedies = [_with_plausibility(value) for value in reached.tolist()]
             nearest = replace(found, rank=np.zeros_like(found.rank))
-            misses = MeasuredRows.concat(request.factuals, [others, nearest])
+            others = misses.take(~np.isin(misses.owner, found.owner))
+            misses = MeasuredRows.concat(factuals, [others, nearest])
         for person, remedy in zip(found.owner.tolist(), remedies, strict=True):
             text = f"{reasons[person].text} {remedy} there would be an answer."
             reasons[person] = Reason(kind, text)
-        positions = np.setdiff1d(positions, found.owner)
-    explained = replace(outcome, reasons=reasons, misses=misses)
+        positions = np.setdiff1d(positions, [*found.owner, *missed.owner])
+    explained = replace(
+        outcome,
+        answers=answers,
+        misses=misses.take(~np.isin(misses.owner, answers.owner)),
+        reasons={at: why for at, why in reasons.items() if at not in answers.owner},
+    )
     return explained.with_seconds({"remedies": time.perf_counter() - started})
 
 
-def _plausibility_of(fitted: Fitted, found: MeasuredRows) -> FloatArray:
-    assert fitted.plausibility is not None
-    plausibility: FloatArray = fitted.plausibility.measures(found.rows)["plausibility"]
-    return plausibility
+def _keep_everything(request: SearchRequest, found: MeasuredRows) -> BoolArray:
+    """Which answers of a relaxed search keep everything that the search itself requires."""
+    constraints, settings = request.constraints, request.settings
+    search, fitted = settings.search.sampling_search, request.fitted
+    relations = kept_relations(fitted, settings, constraints)
+    enforced = [one for one in relations if one.enforced]
+    rules = row_rules(fitted, search, constraints, enforced, {})
+    kept: BoolArray = rules.first_broken(found.rows) == 0
+    broken = constraints.broken(request.factuals, found.owner, found.frame)
+    for breaks in broken.values():
+        kept &= ~breaks
+    if search.margin and kept.any():
+        decision = fitted.decision.with_margin(search.margin)
+        kept[kept] = decision.score(found.take(kept).frame).valid
+    return kept
 
 
 def _with_plausibility(reached: float) -> str:
@@ -157,6 +175,8 @@ def relaxation_table(
     for at, one in enumerate(tried):
         answers = one.search(positions).answers
         best = answers.take(answers.rank == 1)
+        if one.kind != "immutable":
+            best = best.take(~_keep_everything(request, best))
         person = np.searchsorted(positions, best.owner)
         sparsity[at, person], gower[at, person] = best.sparsity, best.gower
         bar.show(at + 1)

@@ -42,7 +42,7 @@ from ..tables.schema import EncodedRows
 from .config import ExplainSettings
 
 if TYPE_CHECKING:
-    from .consequences import ComputedColumn, Consequences
+    from ..relations.consequences import ComputedColumn, Consequences
 
 STOPPED = Reason("stopped", "The search was stopped before an answer was found.")
 UNSTABLE = Reason(

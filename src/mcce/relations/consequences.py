@@ -1,0 +1,335 @@
+"""Actions and consequences: columns that follow from others.
+
+Beyond the paper. When an action changes a column that another is computed from, by a formula that
+the user declared or a relation found at fit, that other column is recomputed. It keeps the person's
+own deviation from the formula, is rounded like its column and must lie in its training range; a
+column of few values must become one of them.
+Computed values are the one exception to "every changed value occurs in the training data". A column
+that another one determines becomes the value that goes with it in training.
+
+Always true: what follows depends on the person and the actions alone; a column that follows never
+changes by itself. Where it cannot follow, because it is frozen, limited or would leave its range
+or its few values, it keeps the person's value, and the filter of the rule excludes the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, GrowingTables
+from ..constraints.collection import Constraints
+from ..constraints.conditions import to_floats
+from ..constraints.derived import Derived
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
+from ..tables.columns import as_numbers, is_time
+from ..tables.features import ULPS, Feature, decimals, epsilon, is_number, known_numbers
+from ..tables.schema import OWN, EncodedRows, Schema
+from .kinds import Dependency, Equivalence, Linear
+from .relation import Equality, FoundRelation, match_values, values_of
+
+Rule: TypeAlias = Derived | Equality | Dependency
+# Smaller integers are exact in float64; columns with larger ones are not computed.
+MAX_EXACT_INTEGER = 2.0**53
+# Of a column with at most so many numbers, no others are computed.
+FEW_NUMBERS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedColumn:
+    """A column that follows others, and by which rule."""
+
+    rule: Rule
+    feature: Feature
+    place: int
+    # Positions of the columns that it follows from, and the places of those that are mutable.
+    inputs: tuple[int, ...]
+    actions: IntArray
+
+
+def computed_columns(
+    relations: Sequence[FoundRelation], constraints: Constraints
+) -> list[ComputedColumn]:
+    """The columns that follow: those that the user declared, then those found at fit.
+
+    A column is left out if it is immutable, if nothing that it follows from is mutable, or if it
+    would follow from itself; formulas give numbers alone. Of two formulas for one column, the
+    second is solved for its feature with the most values, since computed columns usually have the
+    most. Of two columns that determine each other, the later one follows: they have as many values.
+    """
+    schema = constraints.schema
+    position = {name: at for at, name in enumerate(schema.names)}
+    place_of = {int(at): place for place, at in enumerate(schema.mutable)}
+    chosen: dict[int, ComputedColumn] = {}
+    for given in [*constraints.derived, *_followed(relations, schema)]:
+        rules: Sequence[Rule] = [given]
+        if isinstance(given, Linear) and position[given.target] in chosen:
+            rules = _solutions(given, schema)
+        for rule in rules:
+            at = position[rule.target]
+            sources = [rule.determinant] if isinstance(rule, Dependency) else rule.features[1:]
+            inputs = tuple(position[name] for name in sources)
+            actions = np.array([place_of[p] for p in inputs if p in place_of], dtype=np.int64)
+            is_free = at in place_of and at not in chosen and actions.size
+            if not is_free or not _is_suitable(rule, schema):
+                continue
+            column = ComputedColumn(rule, schema.features[at], place_of[at], inputs, actions)
+            try:
+                chosen = _in_order({**chosen, at: column})
+            except CycleError:
+                continue
+            break
+    return list(chosen.values())
+
+
+def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equality | Dependency]:
+    """The enforced relations by which a column follows others: formulas first.
+
+    Sums come last of the formulas, since only they can be solved otherwise.
+    """
+    formulas, tables = list[Equality](), list[Dependency]()
+    for relation in (one.relation for one in found if one.enforced):
+        if isinstance(relation, Equality):
+            formulas.append(relation)
+        elif isinstance(relation, Dependency):
+            tables.append(relation)
+        elif isinstance(relation, Equivalence):
+            tables += _both_ways(relation, schema)
+    formulas.sort(key=lambda one: isinstance(one, Linear))
+    tables.sort(key=lambda one: -schema.names.index(one.result))
+    return [*formulas, *tables]
+
+
+def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
+    """An equivalence as dependencies; none unless both columns have two values."""
+    columns = []
+    for side in (relation.first, relation.second):
+        values = values_of(schema.features[schema.names.index(side.feature)])
+        if len(values) != 2 or side.value not in values:
+            return []
+        columns.append(values if values[0] == side.value else values[::-1])
+    first, second = columns
+    return [
+        Dependency(*relation.features, tuple(zip(first, second, strict=True))),
+        Dependency(*relation.features[::-1], tuple(zip(second, first, strict=True))),
+    ]
+
+
+def _solutions(rule: Linear, schema: Schema) -> list[Linear]:
+    """A sum solved for each of its columns, those with the most values first."""
+    n_codes = {feature.name: feature.n_codes for feature in schema.features}
+    names = sorted((name for name, _ in rule.terms), key=lambda name: -n_codes[name])
+    return [rule.solved_for(name) for name in names]
+
+
+def _is_suitable(rule: Rule, schema: Schema) -> bool:
+    """Whether the target can hold what a rule gives, and a table tells its values apart."""
+    by_name = {feature.name: feature for feature in schema.features}
+    if not isinstance(rule, Dependency):
+        return is_number(by_name[rule.target])
+    # Tables hold numbers as float64, which merges integers beyond 2**53; times have units.
+    features = [by_name[name] for name in rule.features]
+    return not any(
+        is_time(one.table.dtype)
+        or (one.numbers is not None and np.unique(one.numbers).size < one.n_codes)
+        for one in features
+    )
+
+
+def _in_order(chosen: Mapping[int, ComputedColumn]) -> dict[int, ComputedColumn]:
+    """The columns, each after those that it follows from."""
+    inputs = {at: chosen.keys() & column.inputs for at, column in chosen.items()}
+    return {at: chosen[at] for at in TopologicalSorter(inputs).static_order()}
+
+
+class Consequences:
+    """Recomputes the columns that follow from the actions of people."""
+
+    def __init__(
+        self, columns: Sequence[ComputedColumn], rows: EncodedRows, constraints: Constraints
+    ) -> None:
+        self.columns, self._rows = columns, rows
+        self.places = [column.place for column in columns]
+        self._limits, self._frozen = constraints.by_feature, constraints.frozen(rows)
+        self._followers = [
+            TableFollower(column, column.rule, rows)
+            if isinstance(column.rule, Dependency)
+            else FormulaFollower(column, column.rule, rows)
+            for column in columns
+        ]
+
+    @property
+    def mentioned(self) -> list[int]:
+        """Positions of all columns that the rules of computed ones mention."""
+        mentioned = {name for column in self.columns for name in column.rule.features}
+        return [at for at, name in enumerate(self._rows.schema.names) if name in mentioned]
+
+    def causes_change(self, codes: Codes) -> BoolArray:
+        """Rows in which no column changes without the one that determines it."""
+        kept = np.ones(codes.shape[1], dtype=bool)
+        for column in self.columns:
+            if isinstance(column.rule, Dependency):
+                kept &= (codes[column.place] == OWN) | (codes[column.actions] != OWN).any(axis=0)
+        return kept
+
+    def complete(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
+        """Rows of codes with the consequences of their changes."""
+        codes = codes.copy()
+        for column, follower in zip(self.columns, self._followers, strict=True):
+            codes[column.place] = OWN
+            moved = np.flatnonzero((codes[column.actions] != OWN).any(axis=0))
+            if moved.size:
+                rows = CandidateRows(self._rows, owner[moved], codes[:, moved], tables.tables)
+                new = follower.follow(tables, rows)
+                follows = new != OWN
+                cells = tables.tables[column.place].take(new[follows]).reset_index(drop=True)
+                follows[follows] = self._allowed(column, rows.owner[follows], cells)
+                codes[column.place, moved[follows]] = new[follows]
+        return codes
+
+    def complete_candidates(self, candidates: Candidates) -> Candidates:
+        """Candidates with the consequences of their changes.
+
+        The people of a group must be equal in all columns that the rules mention.
+        """
+        rows, comparison = candidates.rows, candidates.comparison
+        tables, codes = GrowingTables(rows, candidates.tables), comparison.codes.copy()
+        _, first = np.unique(candidates.group, return_index=True)
+        owner = np.repeat(candidates.positions[first], codes.shape[2])
+        own = comparison.own_codes[:, first][:, :, None]
+        flat = np.where(codes == own, OWN, codes).reshape(len(codes), -1)
+        completed = self.complete(tables, owner, flat).reshape(codes.shape)
+        numbers = list(comparison.numbers)
+        for at in self.places:
+            codes[at] = np.where(completed[at] == OWN, own[at], completed[at])
+            numbers[at] = None if numbers[at] is None else tables.numbers(at)
+        return replace(
+            candidates,
+            comparison=replace(comparison, codes=codes, numbers=numbers),
+            distinct=first_of_each(codes),
+            tables=tables.tables,
+        )
+
+    def _allowed(self, column: ComputedColumn, owner: IntArray, new: pd.Series[Any]) -> BoolArray:
+        """Whether people's constraints on a column allow its new cells."""
+        position = int(self._rows.schema.mutable[column.place])
+        allowed = np.ones(owner.size, dtype=bool)
+        if position in self._frozen:
+            allowed &= ~self._frozen[position][owner]
+        limits = self._limits.get(position, [])
+        if limits and owner.size:
+            own = self._rows.own(position, owner)
+            for limit in limits:
+                allowed &= limit.allows(column.feature, own, new)
+        return allowed
+
+
+class FormulaFollower:
+    """A number that a formula gives: it keeps the person's own deviation from the formula."""
+
+    def __init__(self, column: ComputedColumn, rule: Derived | Equality, rows: EncodedRows) -> None:
+        self._place, self._rule, feature = column.place, rule, column.feature
+        self._formula = rule.compute(rows.frame)
+        self._own = as_numbers(rows.frame.iloc[:, int(rows.schema.mutable[column.place])])
+        self._column_cache: ColumnCache = {}
+        self._n_decimals = decimals(feature)
+        if isinstance(rule, Derived):
+            self._relative, self._most, self._slack = False, rule.allowed_deviation(feature), 0.0
+        else:
+            self._relative, self._most, self._slack = rule.relative, rule.tolerance, rule.rounding
+        # A relation that was found holds where its formula is undefined, so the value stays.
+        self._may_be_missing = isinstance(rule, Derived) and feature.has_missing
+        self._known = known = known_numbers(feature)
+        self._largest = np.inf if feature.table.dtype.kind == "f" else MAX_EXACT_INTEGER
+        self._noise = ULPS * epsilon(feature.table.dtype) * np.abs(known).max(initial=0.0)
+        self._low, self._high = known.min(initial=np.inf), known.max(initial=-np.inf)
+
+    def follow(self, tables: GrowingTables, rows: CandidateRows) -> Codes:
+        """The codes of the new numbers, ``OWN`` where the person's value stays."""
+        formula = self._compute(CandidateColumns(rows, self._column_cache))
+        own, before = self._own[rows.owner], self._formula[rows.owner]
+        with np.errstate(all="ignore"):
+            kept = formula + self._scale(own, before, formula) * (own - before)
+            # If a value is missing, the deviation is unknown and counts as none.
+            value = np.where(np.isnan(before) | np.isnan(own), formula, kept)
+            value = self._in_cells(value, own, before, formula)
+            differs = np.abs(value - own) > self._noise
+            inside = (value >= self._low) & (value <= self._high) & (np.abs(value) < self._largest)
+            if self._known.size <= FEW_NUMBERS:
+                gap = np.abs(value[:, None] - self._known).min(axis=1, initial=np.inf)
+                inside &= gap <= self._noise
+        becomes_missing = np.isnan(formula) & ~np.isnan(own) & self._may_be_missing
+        follows = ((differs | np.isnan(own)) & inside) | becomes_missing
+        codes = np.full(own.size, OWN, dtype=np.int32)
+        codes[follows] = tables.codes_for(self._place, value[follows])
+        return codes
+
+    def _compute(self, columns: CandidateColumns) -> FloatArray:
+        """What the formula gives."""
+        if not isinstance(self._rule, Derived):
+            return self._rule.compute(columns)
+        names = self._rule.features[1:]
+        return self._rule.compute(
+            pd.DataFrame({name: columns.read(name, to_floats, "formula") for name in names})
+        )
+
+    def _in_cells(
+        self, value: FloatArray, own: FloatArray, before: FloatArray, formula: FloatArray
+    ) -> FloatArray:
+        """Values as the column holds them: rounded, and within the tolerance if they were."""
+        if self._n_decimals is None:
+            return value
+        unit = 10.0**-self._n_decimals
+        small = np.abs(value - own) <= unit / 2
+        rounded = np.where(small, own, np.round(value, self._n_decimals))
+        most = self._tolerance(formula)
+        strays = self._is_within(own, before) & ~self._is_within(rounded, formula)
+        low = np.round(np.ceil((formula - most) / unit) * unit, self._n_decimals)
+        high = np.round(np.floor((formula + most) / unit) * unit, self._n_decimals)
+        within = np.minimum(np.maximum(rounded, low), high)
+        return np.where(strays & (low <= high), within, rounded)
+
+    def _scale(self, own: FloatArray, before: FloatArray, formula: FloatArray) -> FloatArray:
+        """How much of the own deviation to keep: all, or the same share of the formula.
+
+        Where the own row is outside the tolerance, no more than all.
+        """
+        if not self._relative:
+            return np.ones_like(formula)
+        ratio = np.where(before == 0, 1.0, np.abs(formula / before))
+        return np.where(self._is_within(own, before), ratio, np.minimum(ratio, 1.0))
+
+    def _is_within(self, value: FloatArray, formula: FloatArray) -> BoolArray:
+        return np.asarray(np.abs(value - formula) - self._tolerance(formula) <= self._slack)
+
+    def _tolerance(self, formula: FloatArray) -> FloatArray:
+        return np.abs(formula) * self._most if self._relative else np.full_like(formula, self._most)
+
+
+class TableFollower:
+    """A value that another column determines; it is always one of training.
+
+    Where training never held the value of that other column, the person's own value stays.
+    """
+
+    def __init__(self, column: ComputedColumn, rule: Dependency, rows: EncodedRows) -> None:
+        self._place, self._rule = column.place, rule
+        self._own = rows.codes[rows.schema.mutable[column.place]]
+        found = match_values(column.feature.table, rule.results)
+        # The last entry stands for a determinant that training never held.
+        self._codes = np.full(len(rule.results) + 1, OWN, dtype=np.int32)
+        self._codes[found] = np.where(found < 0, OWN, np.arange(found.size))
+        self._column_cache: ColumnCache = {}
+
+    def follow(self, tables: GrowingTables, rows: CandidateRows) -> Codes:
+        """The codes of the new values, ``OWN`` where the person's value stays."""
+        new = self._codes[self._rule.expected(CandidateColumns(rows, self._column_cache))]
+        new[new == self._own[rows.owner]] = OWN
+        follows = new != OWN
+        new[follows] = tables.codes_for_trained(self._place, new[follows])
+        return new
