@@ -310,19 +310,6 @@ def test_a_column_of_few_values_only_becomes_one_of_them():
     assert (result.frame["amount"] == result.frame["rate"] * result.frame["months"]).all()
 
 
-def test_a_formula_that_some_rows_break_computes_nothing():
-    train = bills(300)
-    train.loc[:2, "total"] += 500
-    explainer = fit(train)
-
-    result = explain(explainer, people())
-
-    assert explainer.relations_["enforced"].tolist() == [False]
-    assert len(result.frame)
-    assert set(result.changes()["kind"]) == {"action"}
-    assert result.frame["total"].isin([*train["total"], *people()["total"]]).all()
-
-
 # ---------------------------------------------------------------------------------------------
 # Levels that another column determines.
 

@@ -88,18 +88,19 @@ def computed_columns(
 
 
 def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equality | Dependency]:
-    """The enforced relations by which a column follows others: formulas first.
+    """The relations by which a column follows others: formulas first.
 
     Sums come last of the formulas, since only they can be solved otherwise.
     """
     formulas, tables = list[Equality](), list[Dependency]()
-    for relation in (one.relation for one in found if one.enforced):
-        if isinstance(relation, Equality):
-            formulas.append(relation)
-        elif isinstance(relation, Dependency):
-            tables.append(relation)
-        elif isinstance(relation, Equivalence):
-            tables += _both_ways(relation, schema)
+    for one in found:
+        if isinstance(one.relation, Equality):
+            formulas.append(one.relation)
+        # Answers may break those that are not enforced.
+        elif one.enforced and isinstance(one.relation, Dependency):
+            tables.append(one.relation)
+        elif one.enforced and isinstance(one.relation, Equivalence):
+            tables += _both_ways(one.relation, schema)
     formulas.sort(key=lambda one: isinstance(one, Linear))
     tables.sort(key=lambda one: -schema.names.index(one.result))
     return [*formulas, *tables]
