@@ -147,6 +147,11 @@ class DrawLimits:
     runs: Codes
     near: Codes
 
+    def take(self, groups: IntArray) -> DrawLimits:
+        """The limits of some groups."""
+        own, first, last = self.own[:, groups], self.first[:, groups], self.last[:, groups]
+        return DrawLimits(own, first, last, self.runs, self.near[:, groups])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:

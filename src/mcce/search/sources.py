@@ -93,6 +93,7 @@ class Sources:
         tables = tables_of(task.request.fitted.generator, rows)
         self.pool = Pool(search, block.positions, tables)
         self._by_position = np.argsort(block.positions)
+        self._limits = task.factual_limits.limits(block.positions, schema.features)
         self._sets = FeatureSets(task)
         width = max(self._sets.n, MAX_FEATURES)
         self._n_in_parts = max(N_IN_PARTS * MAX_FEATURES // width, MIN_IN_PARTS)
@@ -391,7 +392,7 @@ class Sources:
         """Per place the codes to try, of all people or of each, and which each may have."""
         rows, mutable = self.task.factuals, self.task.factuals.schema.mutable
         positions = self.pool.positions[people]
-        limits = self.task.factual_limits.limits(positions, rows.schema.features)
+        limits = None if self._limits is None else self._limits.take(people)
         found: dict[int, tuple[Codes, BoolArray]] = {}
         for place in np.flatnonzero(self._alone).tolist():
             position = int(mutable[place])
@@ -482,15 +483,13 @@ class Sources:
 
     def _allowed(self, place: IntArray, person: IntArray, codes: Codes) -> BoolArray:
         """Which codes of mutable features people may have, shape (n_rows, n_codes)."""
-        rows, mutable = self.task.factuals, self.task.factuals.schema.mutable
-        allowed = np.ones(codes.shape, dtype=bool)
-        positions = self.pool.positions[person]
-        limits = self.task.factual_limits.limits(positions, rows.schema.features)
-        if limits is None:
+        allowed, mutable = np.ones(codes.shape, dtype=bool), self.task.factuals.schema.mutable
+        if self._limits is None:
             return allowed
         for one in np.unique(place).tolist():
             here = place == one
-            allowed[here] = are_allowed(limits, int(mutable[one]), codes)[here]
+            theirs = self._limits.take(person[here])
+            allowed[here] = are_allowed(theirs, int(mutable[one]), codes[here])
         return allowed
 
     def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:
