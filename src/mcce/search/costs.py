@@ -15,6 +15,9 @@ from ..kernels import FloatArray, IntArray
 
 # Distances cost no more than this, so that every penalty exceeds every cost.
 LARGEST = 1e6
+# In the searches that put the fewest changes first, all else costs less than this: one change more
+# costs more, the price of a score included.
+ALL_ELSE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +47,13 @@ class Cost:
 
 def sparse(rows: RowMeasures) -> FloatArray:
     """The fewest changes; then rows close to real accepted ones and to the person."""
-    return (
-        rows.n_changes
-        + 0.86 * _saturating(rows.knn_distance, rows.median_knn)
-        + 0.12 * _distance_share(rows)
-    )
+    far = _saturating(rows.knn_distance + 0.2 * rows.distance, rows.median_knn)
+    return rows.n_changes + ALL_ELSE * far
 
 
 def near(rows: RowMeasures) -> FloatArray:
     """The fewest changes; then the smallest distance."""
-    return rows.n_changes + 0.9 * _distance_share(rows)
+    return rows.n_changes + ALL_ELSE * _saturating(rows.distance, 0.5)
 
 
 def nearest(rows: RowMeasures) -> FloatArray:
@@ -72,7 +72,7 @@ def plausible(rows: RowMeasures) -> FloatArray:
 
 
 COSTS: Mapping[str, Cost] = {
-    "sparse": Cost(sparse, lambda median_knn: 0.03, fewest_first=True),
+    "sparse": Cost(sparse, lambda median_knn: 0.015, fewest_first=True),
     "near": Cost(near, lambda median_knn: 0.015, uses_knn=False, fewest_first=True),
     "nearest": Cost(nearest, lambda median_knn: 0.02, uses_knn=False, by_distance=True),
     "balanced": Cost(balanced, lambda median_knn: 0.02 * _per_change(median_knn)),
@@ -81,13 +81,9 @@ COSTS: Mapping[str, Cost] = {
 
 
 def _per_change(median_knn: float) -> float:
-    return 0.1 + 0.15 * median_knn
+    return 0.13 * (1 + median_knn)
 
 
 def _saturating(values: FloatArray, half: float) -> FloatArray:
-    """From 0 to 1, and a half at ``half``."""
+    """From 0 to below 1, and a half at ``half``."""
     return values / (values + max(half, 1e-9))
-
-
-def _distance_share(rows: RowMeasures) -> FloatArray:
-    return _saturating(rows.distance, 0.5)
