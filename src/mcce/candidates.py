@@ -97,7 +97,7 @@ class Candidates:
             codes=codes,
             numbers=code_numbers(rows, tables),
             own_codes=own_codes,
-            own_numbers=rows.own_numbers(positions),
+            own_numbers=rows.all_numbers[rows.schema.mutable[:, None], positions],
             spreads=rows.schema.spreads,
             group=np.arange(positions.size) if group is None else group,
             n_features=len(rows.schema.features),

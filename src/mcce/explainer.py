@@ -482,7 +482,7 @@ class MCCE(BaseEstimator):
         fitted = self._check_fitted()
         rows = fitted.schema.encode(X)
         found = plausibility_model(fitted).assess(rows.tree_codes, rows.all_numbers)
-        table = pd.DataFrame({"plausibility": found.p_value}, index=rows.labels)
+        table = pd.DataFrame({"plausibility": found.p_value}, index=rows.index)
         native: FrameT = rows.adapter.table_to_native(table)
         return native
 

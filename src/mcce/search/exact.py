@@ -286,7 +286,7 @@ def _describe_person(factual_limits: FactualLimits, person: int, distance: Dista
         weights = np.ones(rows.schema.mutable.size)
     offsets, costs = np.zeros(len(features), dtype=np.int64), [np.empty(0)]
     for at, own, weight in zip(
-        rows.schema.mutable, rows.own_numbers(one)[:, 0], weights, strict=True
+        rows.schema.mutable, rows.all_numbers[rows.schema.mutable, one[0]], weights, strict=True
     ):
         feature, offsets[at] = features[at], sum(map(len, costs))
         numbers = feature.numbers if feature.spread else None

@@ -184,7 +184,7 @@ def relaxation_table(
     position = np.tile(positions, len(tried))
     table = pd.DataFrame(
         {
-            "factual": factuals.labels.to_flat_index().take(position),
+            "factual": factuals.index.to_flat_index().take(position),
             "lifted": pd.Series([one.name for one in tried for _ in positions], dtype=str),
             "kind": pd.Series([one.kind for one in tried for _ in positions], dtype=str),
             "answered": ~np.isnan(sparsity.ravel()),
