@@ -26,7 +26,6 @@ from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
 from ..distances import measure_rows
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
 from ..protocols import Distance
-from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
 
 # Imported where they are used: the paper's search needs none of these.
@@ -182,7 +181,7 @@ class KeepsRelation:
         if not isinstance(self.relation, Equality):
             return 0.0
         target = schema.features[schema.names.index(self.relation.target)]
-        return resolution(target) / 2 + 2 * self.relation.rounding
+        return target.resolution / 2 + 2 * self.relation.rounding
 
 
 class IsPlausible:

@@ -28,7 +28,7 @@ import pandas as pd
 
 from ..kernels import BoolArray, IntArray
 from ..tables.columns import as_comparable, is_missing, is_time, plain, unit_of
-from ..tables.features import Feature, decimals, is_float32, to_decimal
+from ..tables.features import Feature, is_float32, to_decimal
 from ..tables.text import short_line
 
 # Levels that are tried next, those with the most people.
@@ -318,7 +318,7 @@ def round_ranges(feature: Feature, value: Any) -> list[Range]:
     if is_time(known.dtype):
         return _duration_ranges(known, pd.Timedelta(value))
     least, most = to_decimal(known.iloc[0]), to_decimal(known.iloc[-1])
-    return list(_number_ranges(to_decimal(value), least, most, decimals(feature)))
+    return list(_number_ranges(to_decimal(value), least, most, feature.decimals))
 
 
 def _number_ranges(

@@ -29,7 +29,6 @@ from ..explainer import MCCE, requirements_of
 from ..kernels import IntArray
 from ..parameters import check_flag
 from ..tables.columns import EXACT_IN_FLOAT64
-from ..tables.features import is_number, known_numbers
 from ..tables.frames import FrameT
 from ..tables.schema import Schema
 from .changes import (
@@ -211,7 +210,7 @@ class _Draft:
         spreads = {
             feature.name: feature.spread
             for feature in self.schema.features
-            if is_number(feature) and not self.labels.of(feature.name).levels
+            if feature.is_number and not self.labels.of(feature.name).levels
         }
         principal = [principal_reasons(answers, spreads) for answers in theirs]
         reasons = [[writer.reason(change) for change in changes] for changes in principal]
@@ -272,12 +271,12 @@ def _columns_to_round(
     for place, position in enumerate(schema.mutable.tolist()):
         feature, label = schema.features[position], labels.of(schema.names[position])
         step = constraints.steps.get(position)
-        if not is_number(feature) or label.levels or not feature.known.size:
+        if not feature.is_number or label.levels or not feature.known.size:
             continue
         # Whole numbers that are not exact as floats are not rounded.
         if (
             feature.table.dtype.kind == "f"
-            or np.abs(known_numbers(feature)).max() < EXACT_IN_FLOAT64
+            or np.abs(feature.known_numbers).max() < EXACT_IN_FLOAT64
         ):
             least = 0.0 if step is None else step.size(feature)
             columns[place] = RoundedColumn(feature, label.rounding, least)

@@ -27,7 +27,7 @@ from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..tables.columns import plain
-from ..tables.features import Feature, decimals, is_float32, known_numbers, to_decimal
+from ..tables.features import Feature, is_float32, to_decimal
 from ..tables.schema import Schema
 
 # Levels that a sentence lists, that of the answer included.
@@ -110,18 +110,14 @@ class RoundedColumn:
             low=self._ends[0],
             high=self._ends[1],
             rounding=None if self.rounding is None else to_decimal(self.rounding),
-            n_decimals=self._n_decimals,
+            n_decimals=self.feature.decimals,
             least_change=to_decimal(self.least_change),
         )
 
     @cached_property
     def _ends(self) -> tuple[Decimal, Decimal]:
-        known = known_numbers(self.feature)
+        known = self.feature.known_numbers
         return self.decimal(known.min()), self.decimal(known.max())
-
-    @cached_property
-    def _n_decimals(self) -> int | None:
-        return decimals(self.feature)
 
 
 class _Batch:
