@@ -39,7 +39,6 @@ from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
 from .costs import LARGEST, RowMeasures
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolSearch, best_of_each
-from .reasons import pool_reasons
 from .sources import Sources
 from .stage import SearchOutcome, blocks_of, run_blocks
 
@@ -111,7 +110,7 @@ class PoolStage:
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
         if self.gives_reasons and task.request.effort == "full" and not monitor.stopped:
             left = np.flatnonzero(loop.best < 0)
-            misses, reasons = pool_reasons(pool, left)
+            misses, reasons = pool.misses_and_reasons(left)
         monitor.count(block, block.positions.size, pool.n_evaluated)
         searched = time.perf_counter() - started - pool.seconds_scored
         return SearchOutcome(

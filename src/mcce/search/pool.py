@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from ..candidates import CandidateEncodings, CandidateRows, GrowingTables, MeasuredRows
+from ..counterfactuals.parts import Reason
 from ..distances import Gower, is_plain_gower, measure_rows
 from ..kernels import (
     BoolArray,
@@ -35,18 +37,19 @@ from ..kernels import (
 )
 from ..plausibility.model import KnnDistance
 from ..plausibility.surrogate import Surrogate
-from ..postprocess.filters import RowRules
+from ..postprocess.filters import RowFilter, RowRules
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import keys_of_people
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
 from .costs import Cost
+from .reasons import reason_of
 
 if TYPE_CHECKING:
     from .stage import SearchTask
 
 # Decimals of what scores fall short by: further ones may depend on the number of rows in a call.
-DECIMALS = 10
+SHORTFALL_DECIMALS = 10
 # So may further bits of the margins of rows, beside the typical error and the desired scores.
 BITS_OF_ERROR, BITS_OF_SCORES = 20, 36
 # The typical error is at least this share of the desired scores.
@@ -276,6 +279,38 @@ class Pool:
         rows = self.rows(row_ids)
         costs = self.score[row_ids], self.sparsity[row_ids], self.gower(row_ids)
         return MeasuredRows(rows.compacted(), self.keys(row_ids), rank, *costs).sort()
+
+    def misses_and_reasons(self, people: IntArray) -> tuple[MeasuredRows, dict[int, Reason]]:
+        """The nearest misses of people without an answer, and why they have none."""
+        decision, checks = self.task.decision, self.search.row_rules.checks
+        rows = np.flatnonzero(np.isin(self.person, people) & (self.sparsity > 0))
+        scored, left = rows[self.scored[rows]], rows[~self.scored[rows]]
+        shortfall = decision.shortfall(self.score[scored]).round(SHORTFALL_DECIMALS)
+        misses = scored[best_of_each(self.person[scored], shortfall, scored)]
+        best = dict(zip(self.person[misses].tolist(), self.score[misses].tolist(), strict=True))
+        likely = left[self.chance(left) >= LIKELY]
+        likely = likely[~self.may_return(likely)]
+        excluding: defaultdict[int, set[RowFilter]] = defaultdict(set)
+        for person, number in zip(self.person[likely], self.excluded_by[likely], strict=True):
+            excluding[int(person)].add(checks[number - 1])
+        n_rows, n_scored = (
+            np.bincount(self.person[some], minlength=self.positions.size).tolist()
+            for some in (rows, scored)
+        )
+        reasons = {
+            int(self.positions[person]): reason_of(
+                decision,
+                n_rows=n_rows[person],
+                n_scored=n_scored[person],
+                best_score=best.get(person),
+                excluding=excluding[person],
+                may_go_on=may_go_on,
+            )
+            for person, may_go_on in zip(
+                people.tolist(), self.may_score(people).tolist(), strict=True
+            )
+        }
+        return self.measured(misses, np.zeros_like(misses)), reasons
 
     def gower(self, row_ids: IntArray) -> FloatArray:
         """Gower distances without weights, whatever distance the search is for."""
