@@ -12,7 +12,7 @@ views of it. What only some calls use is imported there, so that the paper's sea
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -444,7 +444,8 @@ class MCCE(BaseEstimator):
 
         fitted, settings, bound = self._prepare(constraints)
         check_refit(fitted.generator, training)
-        return relaxation_table(self, fitted, settings, X, bound, training)
+        fit_again = None if training is None else self._refitter(training, fitted)
+        return relaxation_table(fitted, settings, X, bound, fit_again)
 
     def plausibility(self, X: FrameT) -> FrameT:
         """How plausible rows are among real people with the desired decision.
@@ -700,6 +701,19 @@ class MCCE(BaseEstimator):
             verbose=bool(self.verbose),
             parameters=learned_parameters(self),
         )
+
+    def _refitter(self, training: Any, fitted: Fitted) -> Callable[[Sequence[Hashable]], Fitted]:
+        """Fits again with other immutable columns, and all else as it is when this is called."""
+        start = clone(self).set_params(mutable=None, random_state=fitted.seed)
+        adapter = fitted.schema.adapter
+        named = isinstance(adapter, ArrayAdapter) and adapter.named
+        names = fitted.schema.names if named and isinstance(training, np.ndarray) else None
+
+        def fit_again(immutable: Sequence[Hashable]) -> Fitted:
+            again: MCCE = clone(start).set_params(immutable=immutable)
+            return again.fit(training, feature_names=names).fitted_
+
+        return fit_again
 
     def _prepare(self, constraints: Any) -> tuple[Fitted, ExplainSettings, Constraints]:
         """What a call works with; the constraints are the explainer's and those of the call."""

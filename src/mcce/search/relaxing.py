@@ -11,15 +11,14 @@ Always true: what helps a person depends on no other person.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
 from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
@@ -27,7 +26,6 @@ from ..counterfactuals.parts import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import BoolArray, IntArray
 from ..runtime.progress import ProgressBar
-from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN
 from .config import ExplainSettings, kept_relations, plausibility_model
 from .plan import find_answers, row_rules
@@ -45,6 +43,8 @@ BOUNDS: dict[str, tuple[Any, ReasonKind]] = {
     "margin": (0.0, "unknown"),
     "copies": ("allow", "ruled_out"),
 }
+# Fits an explainer again, with these columns immutable.
+FitAgain: TypeAlias = Callable[[Sequence[Hashable]], Fitted]
 ONE_DIGIT = Context(prec=1, rounding=ROUND_DOWN)
 
 
@@ -148,14 +148,16 @@ def _with_plausibility(reached: float) -> str:
 
 
 def relaxation_table(
-    explainer: Any,
     fitted: Fitted,
     settings: ExplainSettings,
     X: Any,
     constraints: Constraints,
-    training: Any,
+    fit_again: FitAgain | None,
 ) -> Any:
-    """One row for each person without an answer and each thing that could be lifted."""
+    """One row for each person without an answer and each thing that could be lifted.
+
+    Without ``fit_again``, immutable columns are not tried.
+    """
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
     declined = np.flatnonzero(~scored.valid)
@@ -166,8 +168,8 @@ def relaxation_table(
     )
     positions = np.array(sorted(find_answers(request, declined).reasons), dtype=np.int64)
     tried = sorted(relaxations(request), key=lambda one: one.kind == "bound")
-    if training is not None:
-        tried += _without_immutable(explainer, request, X, training)
+    if fit_again is not None:
+        tried += _without_immutable(request, X, fit_again)
     if not positions.size:
         tried = []
     sparsity, gower = np.full((2, len(tried), positions.size), np.nan)
@@ -199,21 +201,13 @@ def relaxation_table(
     return factuals.adapter.table_to_native(table.drop(columns="position"))
 
 
-def _without_immutable(
-    explainer: Any, request: SearchRequest, X: Any, training: Any
-) -> list[Relaxation]:
+def _without_immutable(request: SearchRequest, X: Any, fit_again: FitAgain) -> list[Relaxation]:
     """A search with each immutable column mutable that the predictor knows."""
     schema, known = request.fitted.schema, request.fitted.decision.names
     immutable = schema.immutable.tolist()
-    named = isinstance(schema.adapter, ArrayAdapter) and schema.adapter.named
-    names = schema.names if named and isinstance(training, np.ndarray) else None
 
     def search(column: int, positions: IntArray) -> SearchOutcome:
-        left = [schema.names[at] for at in immutable if at != column]
-        again = clone(explainer).set_params(
-            immutable=left, mutable=None, random_state=request.fitted.seed
-        )
-        fitted: Fitted = again.fit(training, feature_names=names).fitted_
+        fitted = fit_again([schema.names[at] for at in immutable if at != column])
         bound = Constraints.bind(request.constraints.listed, fitted.schema)
         factuals = fitted.schema.encode(X)
         lifted = replace(request, fitted=fitted, constraints=bound, factuals=factuals)
