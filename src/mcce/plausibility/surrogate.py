@@ -49,7 +49,7 @@ RIDGE = 1.0
 EFFECT_BITS = 30
 # Probabilities are clipped to here and as much below 1.
 MIN_PROBABILITY = 2.0**-14
-# Values of each feature that show how far responses spread.
+# Values of each feature that show the range of responses.
 N_LEVELS = 5
 # Larger scores count as this.
 MAX_SCORE = 2.0**1000
@@ -144,8 +144,8 @@ class Surrogate:
         """The predictor's scores of rows, on the scale of the surrogate."""
         return _response(scored, self.link)
 
-    def spread(self, n_codes: IntArray) -> float:
-        """How far responses spread: the sum of their ranges if one feature varies at a time."""
+    def response_range(self, n_codes: IntArray) -> float:
+        """The ranges of the responses if one feature at a time varies, summed over the features."""
         codes = np.tile((n_codes // 2)[:, None, None], (1, n_codes.size, N_LEVELS))
         levels = np.rint(np.linspace(0, n_codes - 1, N_LEVELS, axis=1))
         codes[np.arange(n_codes.size), np.arange(n_codes.size)] = levels

@@ -120,7 +120,7 @@ class Pool:
         self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
         self.n_evaluated, self.seconds_scored = 0, 0.0
         n_codes = np.array([feature.n_codes for feature in self.factuals.schema.features])
-        self._spread = search.surrogate.spread(n_codes)
+        self._response_range = search.surrogate.response_range(n_codes)
         self._desired = search.surrogate.desired(self.task.decision)
         ends = np.abs([self._desired.low, self._desired.high])
         size = ends[np.isfinite(ends) & (ends > 0)].max(initial=0.0) or 1.0
@@ -356,7 +356,7 @@ class Pool:
         person = self.person[row_ids]
         response = self.search.surrogate.response(scored)
         error = response - self._response[row_ids]
-        misfit = max(MISFIT * self._spread, MISFIT_ERRORS * self.error)
+        misfit = max(MISFIT * self._response_range, MISFIT_ERRORS * self.error)
         taught = (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
         error = np.clip(error, -misfit / MISFIT, misfit / MISFIT)
         new = person[taught], row_ids[taught], error[taught]
