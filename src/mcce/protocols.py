@@ -32,6 +32,7 @@ from .kernels import (
     pick,
     scaled_gap,
     uniforms,
+    with_decision,
 )
 from .parameters import check_choice, check_count, check_flag, check_real, check_whole
 from .predictors.decision import ScoredRows
@@ -174,7 +175,7 @@ class DrawRequest:
         is_desired = self.is_desired
         if is_desired is None:
             is_desired = np.ones(self.given.shape[1], dtype=bool)
-        return np.vstack([self.given, is_desired[None, :].astype(np.int32)])
+        return with_decision(self.given, is_desired)
 
     @cached_property
     def row_keys(self) -> WordArray:

@@ -45,6 +45,7 @@ from .rows import (
     scaled_gap,
     sort_rows,
     times_seen_before,
+    with_decision,
 )
 from .structs import (
     ANY_LEAF,
@@ -156,4 +157,5 @@ __all__ = [
     "times_seen_before",
     "uniforms",
     "weigh_errors",
+    "with_decision",
 ]

@@ -134,6 +134,11 @@ def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
     return held
 
 
+def with_decision(codes: Codes, is_desired: BoolArray) -> Codes:
+    """The decision as one more column, after all features."""
+    return np.vstack([codes, is_desired[None, :].astype(np.int32)])
+
+
 def rows_as_bytes(codes: Codes) -> np.ndarray:
     """Each row as one opaque value that can be sorted and looked up, shape (n_rows,)."""
     rows = np.ascontiguousarray(codes)

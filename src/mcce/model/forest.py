@@ -28,20 +28,19 @@ from ..kernels import (
     grow_tree,
     pick,
     sort_rows,
+    with_decision,
 )
 from ..parameters import check_choice
-from ..tables.schema import EncodedRows, Schema
+from ..tables.schema import EncodedRows
 from .growing import (
     AUTO,
     GrowTask,
     at_most,
     features_to_check,
     grow_chain,
-    growth_of,
     is_auto,
     tree_key,
     tree_response,
-    with_decision,
 )
 from .leaves import LeafChain
 
@@ -143,7 +142,7 @@ class ForestChain(LeafChain, BaseEstimator):
         ForestChain
             Itself.
         """
-        check_choice("sampling", self.sampling, (TREE_FIRST, POOL))
+        self._check()
         samples = self._draw_samples(rows, is_desired, seed)
 
         def grow(task: GrowTask) -> list[Trees]:
@@ -163,7 +162,6 @@ class ForestChain(LeafChain, BaseEstimator):
         self, rows: EncodedRows, is_desired: BoolArray, seed: int
     ) -> list[IntArray | None]:
         """The rows that each tree is grown on, None for all; the same ones for every feature."""
-        growth_of(self, len(rows.schema.features))
         if not self.bootstrap:
             return [None] * self.n_trees
         # Drawn by rank in this order, rows do not depend on the one in which they came.
@@ -181,9 +179,9 @@ class ForestChain(LeafChain, BaseEstimator):
         n_checked = features_to_check(given, task.inputs.size)
         return replace(task.growth, min_samples_leaf=least, max_features=n_checked)
 
-    def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
+    def _check(self) -> None:
+        super()._check()
         check_choice("sampling", self.sampling, (TREE_FIRST, POOL))
-        return super()._keep(schema, order, trees)
 
     @property
     def _n_trees(self) -> int:

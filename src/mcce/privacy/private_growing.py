@@ -31,9 +31,9 @@ from ..kernels import (
     join,
     leaf_frequency,
     times_seen_before,
+    with_decision,
 )
 from ..model.arrays import tree_sizes
-from ..model.growing import with_decision
 from ..runtime.progress import ProgressBar
 from ..tables.schema import EncodedRows, Schema
 from .private_accounting import Plan
