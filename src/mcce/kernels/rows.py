@@ -14,6 +14,7 @@ from .structs import (
     Comparison,
     DrawLimits,
     FloatArray,
+    Int32Array,
     IntArray,
 )
 
@@ -170,12 +171,12 @@ def sort_rows(codes: Codes) -> IntArray:
     return np.argsort(key, kind="stable") if n_joined == len(codes) else np.lexsort(codes)
 
 
-def run_ends(ascending: IntArray | Codes) -> IntArray:
+def run_ends(ascending: IntArray | Int32Array) -> IntArray:
     """How many entries stand before each change of value."""
     return np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
 
 
-def times_seen_before(classes: IntArray | Codes) -> IntArray:
+def times_seen_before(classes: IntArray | Int32Array) -> IntArray:
     """How many earlier entries are of the same class.
 
     Examples

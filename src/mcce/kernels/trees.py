@@ -20,6 +20,7 @@ from .structs import (
     Codes,
     FloatArray,
     Growth,
+    Int32Array,
     IntArray,
     SplitColumns,
     Trees,
@@ -219,7 +220,7 @@ class TreeDraft:
         )
 
 
-def _children(feature: IntArray) -> tuple[Codes, Codes]:
+def _children(feature: IntArray) -> tuple[Int32Array, Int32Array]:
     """Child nodes of a tree whose nodes stand in preorder: left is next, right is after it."""
     left, right = np.zeros((2, feature.size), dtype=np.int32)
     open_splits: list[int] = []

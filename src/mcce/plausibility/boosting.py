@@ -37,6 +37,7 @@ from ..kernels import (
     Codes,
     Ensemble,
     FloatArray,
+    Int32Array,
     IntArray,
     boost,
     predict_units,
@@ -127,7 +128,7 @@ class BinnedColumns:
         return bins
 
     @cached_property
-    def n_bins(self) -> Codes:
+    def n_bins(self) -> Int32Array:
         """Number of bins of each column."""
         return np.array([int(table.max(initial=0)) + 1 for table in self.tables], dtype=np.int32)
 

@@ -23,6 +23,7 @@ from ..kernels import (
     Forest,
     Growth,
     Holdings,
+    Int32Array,
     IntArray,
     Trees,
     gather_holdings,
@@ -134,7 +135,7 @@ class LevelChain:
         forest = Forest(trees, responses, n_levels)
         return cls(gather_holdings(forest, contradictions=contradictions))
 
-    def nonconformity(self, codes: Codes) -> Codes:
+    def nonconformity(self, codes: Codes) -> Int32Array:
         """Per response, the size of the largest node that rejects the level; 0 for none."""
         return nonconformity(self.held, codes)
 

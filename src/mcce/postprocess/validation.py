@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..candidates import CandidateRows, MeasuredRows
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing, RowTable
+from ..kernels import BoolArray, Codes, FloatArray, Int32Array, IntArray, Listing, RowTable
 from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from .diversity import NonRedundant, diverse_ranks
 from .ranking import RankedCandidates
@@ -109,7 +109,7 @@ class LazyValidation:
     def to_measured(
         self,
         person: IntArray,
-        draw: Codes,
+        draw: Int32Array,
         rank: IntArray,
         score: FloatArray,
         sparsity: Codes,
@@ -147,7 +147,7 @@ class LazyValidation:
         return listing, listed, *self._score_listed(person, listing.draw, listed)
 
     def _validate(
-        self, person: IntArray, draw: Codes, listed: BoolArray
+        self, person: IntArray, draw: Int32Array, listed: BoolArray
     ) -> tuple[BoolArray, FloatArray]:
         """Which candidates are valid and may be returned, and the scores of the listed ones."""
         if self._nonredundant is None:
@@ -160,7 +160,7 @@ class LazyValidation:
         return self._nonredundant.keep(person, codes, valid), score
 
     def _score_listed(
-        self, person: IntArray, draw: Codes, listed: BoolArray
+        self, person: IntArray, draw: Int32Array, listed: BoolArray
     ) -> tuple[BoolArray, FloatArray]:
         """Decision and score of the listed candidates, shape (n_people, n_draws)."""
         valid, score = np.zeros_like(listed), np.zeros(listed.shape)
@@ -168,14 +168,14 @@ class LazyValidation:
         valid[listed], score[listed] = scored.valid, scored.score
         return valid, score
 
-    def _score_draws(self, person: IntArray, draw: Codes) -> ScoredRows:
+    def _score_draws(self, person: IntArray, draw: Int32Array) -> ScoredRows:
         """Score and decision of candidates; people of a group share theirs."""
         rows, keys = self.ranked.candidates.select(person, draw), self._keys(person, draw)
         scored, n_new = self.scores.score(self.decision, rows, keys)
         self.n_evaluated += n_new
         return scored
 
-    def _keys(self, person: IntArray, draw: Codes) -> Codes:
+    def _keys(self, person: IntArray, draw: Int32Array) -> Codes:
         """What tells candidates apart in memory: their group and their draws."""
         candidates = self.ranked.candidates
         codes = candidates.comparison.codes[:, candidates.group[person], draw]

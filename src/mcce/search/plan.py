@@ -21,7 +21,7 @@ from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
 from ..errors import ConstraintError, NotFittedError
 from ..fitted import Fitted
-from ..kernels import Codes, IntArray
+from ..kernels import Int32Array, IntArray
 from ..postprocess.filters import (
     IsNoCopy,
     IsPlausible,
@@ -282,7 +282,7 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
     )
 
 
-def _accepted_counts(fitted: Fitted) -> tuple[IntArray | Codes, ...]:
+def _accepted_counts(fitted: Fitted) -> tuple[IntArray | Int32Array, ...]:
     """How many accepted rows have each value of each mutable feature; else how many of all."""
     schema = fitted.schema
     if fitted.plausibility is not None:

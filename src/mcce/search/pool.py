@@ -30,6 +30,7 @@ from ..kernels import (
     BoolArray,
     Codes,
     FloatArray,
+    Int32Array,
     IntArray,
     RowTable,
     times_seen_before,
@@ -82,7 +83,7 @@ class PoolSearch:
     surrogate: Surrogate
     knn_distance: KnnDistance | None
     # How many accepted rows have each value of each mutable feature.
-    accepted: tuple[IntArray | Codes, ...]
+    accepted: tuple[IntArray | Int32Array, ...]
 
     @property
     def row_rules(self) -> RowRules:

@@ -28,6 +28,7 @@ from ..kernels import (
     BoolArray,
     Codes,
     FloatArray,
+    Int32Array,
     IntArray,
     check_cancellation,
     times_seen_before,
@@ -550,7 +551,7 @@ def _subsets(n: int, most: int) -> BoolArray:
     return np.array([[at in them for at in range(n)] for them in some])
 
 
-def frequent_codes(counts: IntArray | Codes, is_number: bool) -> Codes:
+def frequent_codes(counts: IntArray | Int32Array, is_number: bool) -> Codes:
     """Quantiles of accepted rows, or their levels from the most frequent on."""
     if is_number:
         total = int(counts.sum())
