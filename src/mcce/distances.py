@@ -134,7 +134,7 @@ class FeatureDistance(BaseEstimator):
         check_choice("missing", self.missing, ("level", "ignore"))
 
     def __call__(self, candidates: Candidates) -> FloatArray:
-        """Distances, shape (n_factuals, n_draws); see :class:`mcce.protocols.Distance`."""
+        """Distances, shape (n_people, n_draws); see :class:`mcce.protocols.Distance`."""
         comparison = candidates.comparison
         return measure(comparison, self.axes(candidates, changed_features(comparison)))
 
