@@ -23,10 +23,10 @@ from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from .diversity import NonRedundant, diverse_ranks
 from .ranking import RankedCandidates
 
-# People who need more candidates get a list this many times as long.
-LIST_MORE = 8
-# Size of a batch, as a share of all that were scored before.
-GROWTH = 5 / 6
+# If people need more candidates, their list becomes this many times as long.
+LIST_GROWTH = 8
+# Size of a batch, as a share of all rows that were scored before.
+BATCH_GROWTH = 5 / 6
 # The fewest excluded candidates in one call of the predictor.
 N_EXCLUDED = 1_000
 # The first number of proofs in keys: people count up from 0, groups down from -1, proofs from here.
@@ -75,10 +75,10 @@ class LazyValidation:
         """
         wanted = self.ranked.n_wanted
         person = np.flatnonzero(~self.settled)
-        at = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
+        at = self.n_tried + np.arange(max(wanted, int(BATCH_GROWTH * self.n_tried)))
         n_listed = self.listing.draw.shape[1]
         if at[-1] >= n_listed and n_listed < self.ranked.candidates.shape[1]:
-            self.listing = self.ranked.list_best(person, LIST_MORE * n_listed)
+            self.listing = self.ranked.list_best(person, LIST_GROWTH * n_listed)
             self._row[person] = np.arange(person.size)
         listed = at < self.n_allowed[person][:, None]
         place = self._row[person][:, None], np.minimum(at, self.listing.draw.shape[1] - 1)
@@ -134,7 +134,7 @@ class LazyValidation:
         who, at = np.nonzero(np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None])
         n_done = 0
         while n_done < who.size:
-            n_rows = min(max(N_EXCLUDED, int(GROWTH * self.n_evaluated)), ROWS_PER_CALL)
+            n_rows = min(max(N_EXCLUDED, int(BATCH_GROWTH * self.n_evaluated)), ROWS_PER_CALL)
             batch = slice(n_done, n_done + n_rows)
             self._score_draws(person[who[batch]], listing.draw[who[batch], at[batch]])
             n_done = batch.stop

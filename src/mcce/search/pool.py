@@ -49,17 +49,19 @@ from .reasons import reason_of
 if TYPE_CHECKING:
     from .stage import SearchTask
 
-# Decimals of what scores fall short by: further ones may depend on the number of rows in a call.
+# Shortfalls of scores are rounded to this many decimals: further ones may depend on the number of
+# rows in a call of the predictor.
 SHORTFALL_DECIMALS = 10
-# So may further bits of the margins of rows, beside the typical error and the desired scores.
+# For the same reason, margins keep this many bits relative to the typical error and to the desired
+# scores.
 BITS_OF_ERROR, BITS_OF_SCORES = 20, 36
 # The typical error is at least this share of the desired scores.
 LEAST_ERROR = 1e-9
-# Margins of so many typical errors count as no larger.
+# Margins are at most this many typical errors.
 MAX_ERRORS = 1e12
-# A person's own score says nothing of other rows if it is off by more than this share of how far
-# the surrogate's responses are apart, and by so many typical errors.
-MISFIT, MISFIT_ERRORS = 0.5, 20.0
+# The surrogate's error at a person's own row corrects no other rows if it is larger than this share
+# of the response range and than this many typical errors.
+MISFIT_SHARE, MISFIT_ERRORS = 0.5, 20.0
 # Errors are halved per differing cell, and shrunk towards zero with this prior weight.
 NO_ERROR = 0.1
 # Rows at least as likely as this are predicted valid.
@@ -70,7 +72,7 @@ UNKNOWN, MAY_RETURN = -1, 0
 
 @dataclass(frozen=True, eq=False)
 class PoolSearch:
-    """A search beyond the paper: what it looks for, and what it takes to find it."""
+    """The settings of a search beyond the paper, and what it uses of the fitted explainer."""
 
     task: SearchTask
     ranking: Ranking
@@ -159,7 +161,7 @@ class Pool:
         return codes
 
     def keys(self, row_ids: IntArray) -> Codes:
-        """What tells rows apart in the memory of scores: their people and actions."""
+        """Keys of rows in the store of scores: their people and actions."""
         return keys_of_people(self.positions[self.person[row_ids]], self.actions(row_ids))
 
     def rows(self, row_ids: IntArray) -> CandidateRows:
@@ -203,7 +205,7 @@ class Pool:
         return measure_rows(self.search.row_rules.distance, rows)
 
     def _own_error(self, person: IntArray) -> FloatArray:
-        """The surrogate's error at people's own rows, as far as it corrects other rows."""
+        """The surrogate's error at people's own rows, shrunk, as it corrects their other rows."""
         return self._total[person] / (self._weight[person] + NO_ERROR)
 
     @property
@@ -357,9 +359,9 @@ class Pool:
         person = self.person[row_ids]
         response = self.search.surrogate.response(scored)
         error = response - self._response[row_ids]
-        misfit = max(MISFIT * self._response_range, MISFIT_ERRORS * self.error)
+        misfit = max(MISFIT_SHARE * self._response_range, MISFIT_ERRORS * self.error)
         taught = (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
-        error = np.clip(error, -misfit / MISFIT, misfit / MISFIT)
+        error = np.clip(error, -misfit / MISFIT_SHARE, misfit / MISFIT_SHARE)
         new = person[taught], row_ids[taught], error[taught]
         self._errors = tuple(map(np.concatenate, zip(self._errors, new, strict=True)))  # type: ignore[assignment]
         touched = np.zeros(self.positions.size, dtype=bool)

@@ -23,8 +23,9 @@ NOTHING_TO_CHANGE = Reason(
     "There is nothing to change: every column is fixed, follows from others, or has no other "
     "allowed value in the training data.",
 )
-# Why rows are excluded, in words; if for several reasons, the first kind here is that of them all.
-IN_WORDS: dict[ReasonKind, str] = {
+# What reasons add to the names of checks, by kind. If checks of several kinds exclude rows, the
+# reason is of the kind that comes first here.
+KIND_IN_WORDS: dict[ReasonKind, str] = {
     "implausible": " (too unusual)",
     "too_many_changes": " (too many changes)",
     "too_far": " (too far from the person's own values)",
@@ -62,8 +63,8 @@ def reason_of(
         sentences.append("None of them keeps all constraints and limits of the search.")
     if excluding:
         kinds = {one: kind_of(one) for one in excluding}
-        kind = next((first for first in IN_WORDS if first in kinds.values()), "ruled_out")
-        names = ", ".join(sorted({one.name + IN_WORDS[kinds[one]] for one in kinds}))
+        kind = next((first for first in KIND_IN_WORDS if first in kinds.values()), "ruled_out")
+        names = ", ".join(sorted({one.name + KIND_IN_WORDS[kinds[one]] for one in kinds}))
         sentences.append(f"{those} are excluded by {names}.")
     if not may_go_on:
         # With more evaluations, something else might have been found.

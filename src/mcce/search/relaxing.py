@@ -3,7 +3,7 @@
 Beyond the paper. A bound, a constraint or, with the training data to fit again, an immutable column
 is left out, one at a time, and the same search is run. ``MCCE.relax`` lists what helps whom; after
 ``explain``, a brief search adds to the reason of each person the first thing that does. An answer
-that keeps what was left out was only missed before: nothing was in its way.
+that keeps even what was left out had only been missed: nothing was in its way.
 
 Always true: what helps a person depends on no other person.
 """
@@ -34,8 +34,8 @@ from .stage import Monitor, SearchOutcome, SearchRequest
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
 N_BRIEF_SAMPLES, MAX_LIFTED = 100, 8
-# Parameters of a search that exclude rows, the value that lifts each, and the kind of reason it is.
-# A smaller margin is enough for the predictor, so that it did not refuse everything.
+# By parameter that excludes rows: the value that lifts it, and the kind of reason if that helps. A
+# margin has the kind "unknown", because the predictor accepts rows with a smaller one.
 BOUNDS: dict[str, tuple[Any, ReasonKind]] = {
     "min_plausibility": (0.0, "implausible"),
     "max_sparsity": (None, "too_many_changes"),
