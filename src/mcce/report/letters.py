@@ -41,7 +41,7 @@ from .changes import (
     without_needless,
 )
 from .labels import Labels
-from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, Rung, round_answers
+from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, ShownNumber, round_answers
 from .sentences import Writer
 
 
@@ -181,13 +181,13 @@ class _Draft:
         )
         rounded = round_answers(how, answers)
         frame = rounded.as_given().set_axis(result.frame.index)
-        rungs, levels = _rungs(how, answers, rounded), rounded.levels_by_column(schema)
+        shown, levels = _shown_numbers(how, answers, rounded), rounded.levels_by_column(schema)
         if result.anonymous is not None:
             levels = {}  # they would do beside the exact values alone
         before = result.factuals.iloc[result.owner]
         changed = [
             ChangedColumn.read(
-                feature, before[name], frame[name], rungs.get(at, {}), levels.get(at, {})
+                feature, before[name], frame[name], shown.get(at, {}), levels.get(at, {})
             )
             for at, (name, feature) in enumerate(zip(schema.names, schema.features, strict=True))
         ]
@@ -266,7 +266,7 @@ def _texts(texts: list[str], index: pd.Index[Any]) -> pd.Series[Any]:
 def _columns_to_round(
     schema: Schema, labels: Labels, constraints: Constraints
 ) -> dict[int, RoundedColumn]:
-    """The columns of numbers, but those whose values have words, by place among the mutable."""
+    """Numeric columns whose values have no words of their own, by place among the mutable ones."""
     columns = {}
     for place, position in enumerate(schema.mutable.tolist()):
         feature, label = schema.features[position], labels.of(schema.names[position])
@@ -283,19 +283,20 @@ def _columns_to_round(
     return columns
 
 
-def _rungs(
+def _shown_numbers(
     how: RoundingSettings, answers: EncodedAnswers, rounded: RoundedAnswers
-) -> dict[int, dict[int, Rung]]:
+) -> dict[int, dict[int, ShownNumber]]:
     """How letters show each number that people would have to reach, by column and answer."""
-    rungs: dict[int, dict[int, Rung]] = {}
+    shown: dict[int, dict[int, ShownNumber]] = {}
     for place, column in how.columns.items():
         position = int(answers.rows.schema.mutable[place])
         numbers = answers.rows.all_numbers[position]
-        rungs[position] = {
-            answer: rounded.shown.get((answer, place)) or Rung(column.decimal(numbers[answer]))
+        shown[position] = {
+            answer: rounded.shown.get((answer, place))
+            or ShownNumber(column.decimal(numbers[answer]))
             for answer in np.flatnonzero(answers.acted[place] & ~np.isnan(numbers)).tolist()
         }
-    return rungs
+    return shown
 
 
 def _warn_of_refused(rounded: RoundedAnswers) -> None:
