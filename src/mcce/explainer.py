@@ -465,8 +465,8 @@ class MCCE(BaseEstimator):
         Raises
         ------
         NotFittedError
-            If the explainer is not fitted, or did not learn what accepted rows look like, as with
-            the search of the paper.
+            If the explainer is not fitted, or has no plausibility model, as with the search of the
+            paper.
 
         Examples
         --------
@@ -571,7 +571,7 @@ class MCCE(BaseEstimator):
 
     @property
     def surrogate_(self) -> Surrogate | None:
-        """The model that imitates the predictor, so that searches call it on few rows.
+        """The surrogate: a model of the predictor, so that searches call it on few rows only.
 
         A poor surrogate costs extra predictor calls. None if the search does not use one, as the
         paper's, or if fit had too little to learn from.

@@ -209,7 +209,7 @@ def _learn_beyond_paper(
 
 
 def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
-    """What imitates the predictor; None if there is too little to learn from."""
+    """The surrogate; None if there is too little to learn from."""
     from .plausibility.surrogate import Surrogate
 
     return Surrogate.fit(rows, scored, decision)
@@ -218,7 +218,7 @@ def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) 
 def _learn_plausibility(
     rows: EncodedRows, is_desired: BoolArray, generator: Generator, n_jobs: int | None
 ) -> PlausibilityModel | None:
-    """What accepted rows look like; None if there are none."""
+    """The plausibility model; None if there are no accepted rows."""
     from .plausibility.model import PlausibilityModel
 
     if not is_desired.any():

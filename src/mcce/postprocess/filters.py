@@ -190,8 +190,8 @@ class IsPlausible:
     def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
         self.model, self.min_plausibility = model, min_plausibility
         self._encodings: CandidateEncodings | None = None
-        # The people of the last call; the nonconformity of their own rows, NaN if unknown; and in
-        # wide tables, where rows are assessed by their changes alone, what does so.
+        # Of the last call: the people; the nonconformity of their own rows, NaN if unknown; and for
+        # wide tables, in which rows are assessed by their changes alone, what assesses them.
         self._people: tuple[EncodedRows, FloatArray, ChangedRows | None] | None = None
 
     @property

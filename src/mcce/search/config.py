@@ -436,12 +436,11 @@ def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
 
 
 def plausibility_model(fitted: Fitted) -> PlausibilityModel:
-    """The model of accepted rows; raises if fit did not learn one."""
+    """The plausibility model; raises if fit did not learn one."""
     if fitted.plausibility is None:
         raise NotFittedError(
-            "fit did not learn what accepted rows look like: its search is the paper's, or no "
-            "training row has the desired decision. Fit again with search='balanced' or any other "
-            "but 'paper'."
+            "fit learned no plausibility model: its search is the paper's, or no training row has "
+            "the desired decision. Fit again with search='balanced' or any other but 'paper'."
         )
     return fitted.plausibility
 

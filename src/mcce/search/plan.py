@@ -261,7 +261,7 @@ def _pool_stage(
         count_actions=search.rank_by == BY_ACTIONS,
         n_samples=n_samples,
         max_samples=max_samples,
-        surrogate=fitted.surrogate or Surrogate.unlearned(),
+        surrogate=fitted.surrogate or Surrogate.uninformed(),
         knn_distance=None if model is None else model.knn_distance_,
         accepted=_accepted_counts(fitted),
     )
