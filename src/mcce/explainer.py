@@ -44,7 +44,7 @@ from .search.config import (
     ExplainSettings,
     Search,
     SearchName,
-    check_ignored,
+    check_ignored_relations,
     check_private,
     check_refit,
     find_search,
@@ -230,7 +230,7 @@ class MCCE(BaseEstimator):
         with time_limit("fit", max_seconds):
             fitted = learn(X, request)
         check_roles(self.roles, fitted.schema.names)
-        check_ignored(fitted, self.ignore_relations)
+        check_ignored_relations(fitted, self.ignore_relations)
         self.fitted_ = fitted
         return self
 

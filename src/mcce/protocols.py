@@ -101,8 +101,8 @@ class Capabilities:
         Draws stay within ``request.limits``. Without it, values that a person's constraints forbid
         are put back after the draw.
     back_off
-        Draws come from at least ``request.least`` training rows. Without it, more draws are more
-        of the same.
+        Draws come from at least ``request.least`` training rows. Without it, more draws come
+        from the same rows.
     enumeration
         ``enumerate_rows`` lists every row that could be drawn. Needed by ``search="exact"``.
     density

@@ -80,7 +80,7 @@ from .trees import (
     descend,
     fixed_point,
     grow_with,
-    join,
+    join_trees,
     leaf_frequency,
     split_after,
 )
@@ -142,7 +142,7 @@ __all__ = [
     "grow_tree",
     "grow_with",
     "inner_cancellation",
-    "join",
+    "join_trees",
     "leaf_frequency",
     "measure",
     "nearest_distances",

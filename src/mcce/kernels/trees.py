@@ -48,7 +48,7 @@ def pack_set(members: BoolArray) -> WordArray:
     return np.bitwise_or.reduce(words, axis=1)
 
 
-def join(trees: Sequence[Trees], by_set: BoolArray) -> Trees:
+def join_trees(trees: Sequence[Trees], by_set: BoolArray) -> Trees:
     """One struct that holds all the trees, in order; ``by_set`` marks the categorical columns."""
     joined = Trees(
         *(np.concatenate([getattr(tree, f.name) for tree in trees]) for f in fields(Trees))

@@ -26,7 +26,7 @@ from ..kernels import (
     SplitColumns,
     Trees,
     fixed_point,
-    join,
+    join_trees,
     person_keys,
 )
 from ..parameters import check_flag
@@ -98,7 +98,7 @@ def grow_chain(
         grown.append(trees)
         bar.show(len(grown))
     bar.close()
-    return order, join([tree for trees in grown[::-1] for tree in trees], columns.by_set)
+    return order, join_trees([tree for trees in grown[::-1] for tree in trees], columns.by_set)
 
 
 def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> SplitColumns:

@@ -28,7 +28,7 @@ from ..kernels import (
     Trees,
     gather_holdings,
     grow_tree,
-    join,
+    join_trees,
     nonconformity,
 )
 from ..model.associations import MAX_INPUTS, Associations
@@ -122,7 +122,7 @@ class LevelChain:
             response = tree_response(rows, position)
             return grow_tree(columns, inputs, response, rows.tree_codes[position], growth)
 
-        trees = join(list(map_ordered(tree, responses.tolist(), n_jobs)), columns.by_set)
+        trees = join_trees(list(map_ordered(tree, responses.tolist(), n_jobs)), columns.by_set)
         return cls.of(schema, responses, trees, contradictions=contradictions)
 
     @classmethod

@@ -422,7 +422,7 @@ def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
         )
 
 
-def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
+def check_ignored_relations(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
     """Raise if relations are to be ignored that ``fit`` did not find."""
     if fitted.relations is None or isinstance(ignored, bool):
         return

@@ -39,7 +39,7 @@ from .config import (
     ExactSearch,
     Search,
     check_exact,
-    check_ignored,
+    check_ignored_relations,
     check_inputs,
     check_private,
     kept_relations,
@@ -66,7 +66,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     factuals, is_exact = request.factuals, isinstance(settings.search, ExactSearch)
     search = settings.search.sampling_search
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
-    check_ignored(fitted, settings.ignore_relations)
+    check_ignored_relations(fitted, settings.ignore_relations)
     if is_exact:
         distance = weighted(fitted.distance, constraints)
         check_exact(fitted.generator, distance, settings.diversity)

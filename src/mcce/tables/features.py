@@ -22,12 +22,13 @@ from ..kernels import MISSING, Codes, FloatArray
 from . import columns
 from .columns import Kind
 
-# The largest coordinate of a number: two such are still nearer to each other than to MISSING.
+# The largest coordinate of a number: even two of opposite sign are nearer to each other than to
+# MISSING.
 MAX_COORDINATE = MISSING / 10
 # Computed numbers are equal if they differ by no more than this many units in the last place.
 ULPS = 16
-# The same for written numbers; a decimal place must be larger than that by this factor.
-WRITTEN_ULPS, MARGIN = 4, 10
+# The same for written numbers. A decimal place counts only if it is this many times larger than that.
+WRITTEN_ULPS, DECIMAL_OVER_NOISE = 4, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class Feature:
         numbers = self.known_numbers
         noise = WRITTEN_ULPS * epsilon(self.table.dtype) * np.abs(numbers)
         n_decimals = 0
-        while 10.0**-n_decimals > MARGIN * noise.max(initial=0.0) and n_decimals <= 15:
+        while 10.0**-n_decimals > DECIMAL_OVER_NOISE * noise.max(initial=0.0) and n_decimals <= 15:
             if (np.abs(np.round(numbers, n_decimals) - numbers) <= noise).all():
                 return n_decimals
             n_decimals += 1
