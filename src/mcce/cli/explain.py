@@ -209,7 +209,7 @@ def _anonymity(arguments: ExplainArguments, schema: Schema) -> dict[str, Any]:
     return {
         "anonymity": arguments.anonymity,
         "quasi_identifiers": split_names("--quasi-identifiers", arguments.quasi_identifiers, known),
-        # Without columns that fit left out, such as the outcome.
+        # Columns that fit did not use, such as the outcome, are left out.
         "training": rows[[name for name in rows.columns if name in known]],
         **({} if pureness is None else {"min_pureness": pureness}),
     }

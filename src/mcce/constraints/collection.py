@@ -143,7 +143,7 @@ class Constraints:
         changed = np.array([differ(before, after) for (_, before), (_, after) in pairs])
         broken: dict[str, BoolArray] = {}
         for constraint in self.listed:
-            # These say what is close, not what is allowed.
+            # Weights and steps say what counts as close, not what is allowed.
             if isinstance(constraint, (Weight, Step)):
                 continue
             breaks = self._breaks(constraint, rows, owner, frame, own, changed)

@@ -18,8 +18,8 @@ from .structs import (
     IntArray,
 )
 
-# The coordinate of a missing number, and a distance beyond which only such numbers are.
-MISSING, APART = 1e308, 5e307
+# The coordinate of a missing number; if a gap is larger than the second, one of the two is missing.
+MISSING, MISSING_GAP = 1e308, 5e307
 
 
 def changed_features(comparison: Comparison) -> list[int]:
@@ -116,7 +116,7 @@ def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArra
     array([0.25, 1.  ])
     """
     gap = np.abs(numbers - own_number)
-    return np.where(gap > APART, 1.0, gap)
+    return np.where(gap > MISSING_GAP, 1.0, gap)
 
 
 def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:

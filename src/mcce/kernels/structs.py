@@ -20,7 +20,7 @@ Int32Array: TypeAlias = NDArray[np.int32]
 Codes: TypeAlias = Int32Array
 WordArray: TypeAlias = NDArray[np.uint64]
 
-# The feature of a leaf.
+# Stands for the feature of a leaf, which has no split.
 LEAF = -1
 # The own value may stay whatever a leaf holds.
 ANY_LEAF = -2

@@ -45,8 +45,8 @@ from .growing import (
 from .leaves import LeafChain
 
 TREE_FIRST, POOL = "tree_first", "pool"
-# Stands for a feature in the keys that rows are drawn with.
-OF_ROWS = -1
+# In the keys that rows are drawn with, instead of a feature.
+NO_FEATURE = -1
 # Smallest leaf of trees that predict levels and of those that predict numbers.
 LEAF_OF_LEVELS, LEAF_OF_NUMBERS = 1, 5
 
@@ -166,7 +166,9 @@ class ForestChain(LeafChain, BaseEstimator):
             return [None] * self.n_trees
         # Drawn by rank in this order, rows do not depend on the one in which they came.
         in_order = sort_rows(with_decision(rows.codes, is_desired))
-        return [_draw_rows(in_order, tree_key(seed, OF_ROWS, tree)) for tree in range(self.n_trees)]
+        return [
+            _draw_rows(in_order, tree_key(seed, NO_FEATURE, tree)) for tree in range(self.n_trees)
+        ]
 
     def _growth(self, task: GrowTask, of_levels: bool) -> Growth:
         """When the trees of one feature stop, and how many features their nodes check."""

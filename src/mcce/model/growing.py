@@ -49,8 +49,9 @@ FLAGS = ("condition_on_decision", "bootstrap")
 AUTO = "auto"
 # Larger than any number of rows and any depth, and fits into a kernel's integer.
 MAX_TREE_ROWS = 2**31 - 1
-# Codes of people are not negative, so no tree shares a key with a person's draws.
-OF_A_TREE = -1
+# In keys of trees, instead of the codes of people, which are not negative: so no tree shares a key
+# with a person's draws.
+NO_PERSON = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +195,7 @@ def at_most(given: int) -> int:
 
 def tree_key(seed: int, position: int, tree: int = 0) -> int:
     """The random key of a tree of a feature."""
-    return int(person_keys(seed, np.array([[OF_A_TREE, position, tree]]))[0])
+    return int(person_keys(seed, np.array([[NO_PERSON, position, tree]]))[0])
 
 
 def _check_count(chain: Any, name: str, least: int) -> None:

@@ -201,7 +201,7 @@ class IsPlausible:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that are plausible enough."""
-        rows, own, changed_rows = self._about(selected.rows)
+        rows, own, changed_rows = self._read_people(selected.rows)
         encodings = self._encodings
         if (
             encodings is None
@@ -224,7 +224,7 @@ class IsPlausible:
         plausible[odd] = assessed.nonconformity[odd] <= own[owner]
         return plausible
 
-    def _about(self, rows: EncodedRows) -> tuple[EncodedRows, FloatArray, ChangedRows | None]:
+    def _read_people(self, rows: EncodedRows) -> tuple[EncodedRows, FloatArray, ChangedRows | None]:
         known = self._people
         if known is None or known[0] is not rows:
             from ..plausibility.model import ChangedRows

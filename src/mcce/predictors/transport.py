@@ -46,7 +46,7 @@ LEFT_OUT = 0.02
 SLACK = 0.05
 
 PORTS = {"http": 80, "https": 443}
-# Set here, by what is sent and how.
+# Headers that users cannot set, since they depend on what is sent.
 OWN_HEADERS = ("content-length", "transfer-encoding", "content-encoding", "connection")
 CHUNK = 2**16
 # Status line, headers and the lengths between chunks of a body come on top of its bytes.
@@ -113,7 +113,7 @@ class RateLimiter:
         Yields the number of failures so far, which :meth:`resume` needs.
         """
         n_running = 0
-        # All of it, so that Ctrl-C at any moment leaves no turn taken.
+        # The wait is inside, so that Ctrl-C at any moment gives the turn back.
         try:
             with self._changed:
                 while (seconds := self._seconds_left(n_rows)) > 0:

@@ -254,7 +254,7 @@ def _text(
         return writer.letter(answers, reasons)
     if status == ALREADY:
         return writer.already()
-    # A person who was answered has none if the predictor now refuses all answers.
+    # The predictor now refuses all answers of a person who had some.
     return writer.nothing("withdrawn" if status == ANSWERED else kind)
 
 

@@ -37,7 +37,7 @@ from ..kernels import (
 from ..postprocess.diversity import NonRedundant, diverse_ranks
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
-from .costs import LARGEST, RowMeasures
+from .costs import MAX_DISTANCE, RowMeasures
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolSearch, best_of_each
 from .sources import Sources
 from .stage import SearchOutcome, blocks_of, run_blocks
@@ -181,9 +181,9 @@ class Loop:
     def costs(self, row_ids: IntArray) -> FloatArray:
         """What rows cost, as far as is known."""
         pool = self.pool
-        distance = np.minimum(pool.distance[row_ids] * self._scale, LARGEST)
+        distance = np.minimum(pool.distance[row_ids] * self._scale, MAX_DISTANCE)
         # A knn distance that is not known yet counts as 0.
-        knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), LARGEST)
+        knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), MAX_DISTANCE)
         n_changes = pool.n_changes[row_ids]
         measures = RowMeasures(n_changes, distance, knn_distance, self._median_knn)
         cost = self.search.cost.of_rows(measures) + EXCESS_PENALTY * self._excess(row_ids)

@@ -27,7 +27,7 @@ from .columns import Kind
 MAX_COORDINATE = MISSING / 10
 # Computed numbers are equal if they differ by no more than this many units in the last place.
 ULPS = 16
-# The same for written numbers. A decimal place counts only if it is this many times larger than that.
+# The same for written numbers. A decimal place counts only if it is this many times larger.
 WRITTEN_ULPS, DECIMAL_OVER_NOISE = 4, 10
 
 
