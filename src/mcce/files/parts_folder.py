@@ -269,8 +269,8 @@ def read_manifest(path: Path) -> Manifest | None:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Make a folder and keep other runs out of it inside; a run that is killed lets go of it.
+def locked_folder(path: Path) -> Iterator[None]:
+    """Make a folder, and lock it inside the block; a run that is killed unlocks it.
 
     Without locks, as on Windows and some network drives, other runs are not kept out.
     """

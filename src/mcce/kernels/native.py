@@ -44,7 +44,7 @@ from .structs import (
 )
 
 # Numbers of the costs that candidates are ranked by.
-KEYS = {"sparsity": 0, "distance": 1}
+RANK_KEYS = {"sparsity": 0, "distance": 1}
 # Nodes have sets of levels of categories with at most this many.
 MAX_SET_LEVELS = 1024
 
@@ -298,7 +298,7 @@ def rank(
     axes: DistanceAxes | None = None,
 ) -> Listing:
     """The best candidates of each person."""
-    keys = [KEYS[name] for name in rank_by]
+    keys = [RANK_KEYS[name] for name in rank_by]
     parts = _native.rank(
         np.ascontiguousarray(comparison.codes),
         list(comparison.numbers),

@@ -328,7 +328,7 @@ def unpack_boosted(plain: Any, n_codes: IntArray) -> BoostedTrees:
 
 
 def as_units(values: FloatArray) -> tuple[IntArray, int]:
-    """Values beyond their middle as integers whose sums fit, and the power of two they are in."""
+    """Values minus their middle as integers, in units of 2**-exponent; and that exponent."""
     low, high = float(values.min()), float(values.max())
     centre = low / 2 + high / 2
     largest = max(high - centre, centre - low)

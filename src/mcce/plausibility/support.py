@@ -38,8 +38,8 @@ from ..tables.schema import EncodedRows, Schema
 
 # Rows in the smallest node that may reject a level.
 MIN_SAMPLES_LEAF = 20
-# Where fewer rows are to be expected, the lack of a level is chance: 5 % of nodes have none of 3.
-CHANCE = 3
+# If fewer rows are expected, a level may be lacking by chance: of 3 expected ones, in 5 % of nodes.
+MIN_EXPECTED_ROWS = 3
 
 
 class Support:
@@ -73,7 +73,7 @@ class Support:
             return np.empty((0, tree_codes.shape[1]))
         size = np.max([chain.nonconformity(tree_codes) for chain in self.chains_], axis=0)
         expected = size * self.chains_[-1].share(tree_codes)
-        return np.where(expected < CHANCE, 0.0, expected).max(axis=0, keepdims=True)
+        return np.where(expected < MIN_EXPECTED_ROWS, 0.0, expected).max(axis=0, keepdims=True)
 
 
 def level_positions(schema: Schema) -> IntArray:

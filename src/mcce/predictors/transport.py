@@ -41,7 +41,7 @@ from ..kernels import check_cancellation
 # A request holds at most this part of a second's rows, so that rows go out evenly.
 PART = 10
 # Share of the rate that may go unused so that all requests have the same size.
-LEFT_OUT = 0.02
+UNUSED_SHARE = 0.02
 # Requests that travel this many seconds longer than others still do not arrive too fast.
 SLACK = 0.05
 
@@ -104,7 +104,7 @@ class RateLimiter:
             return most
         rate = self.rows_per_second
         sizes = range(min(most, int(rate / PART)), 1, -1)
-        return next((size for size in sizes if rate % size <= LEFT_OUT * rate), 1)
+        return next((size for size in sizes if rate % size <= UNUSED_SHARE * rate), 1)
 
     @contextmanager
     def turn(self, n_rows: int) -> Iterator[int]:
