@@ -703,7 +703,7 @@ class MCCE(BaseEstimator):
         )
 
     def _refitter(self, training: Any, fitted: Fitted) -> Callable[[Sequence[Hashable]], Fitted]:
-        """Fits again with other immutable columns, and all else as it is when this is called."""
+        """A function that fits again with other immutable columns; all else is as it is now."""
         start = clone(self).set_params(mutable=None, random_state=fitted.seed)
         adapter = fitted.schema.adapter
         named = isinstance(adapter, ArrayAdapter) and adapter.named
