@@ -65,7 +65,7 @@ MAX_DETOURS = 10
 EXCESS_PENALTY, COPY_PENALTY = 1e7, 1e10
 # For each further answer, the most rows that are scored, and the rows that it is chosen from.
 TRIES_PER_ANSWER, CHOICE_PER_ANSWER = 12, 10
-# Among the latter come first, of all that change the same features, this many.
+# Among the latter, only this many that change the same features come first.
 MAX_ALIKE = 3
 
 
