@@ -81,7 +81,7 @@ if os.environ.get("MCCE_DOCS_STRICT"):
 # fields of a result are private. Their methods are checked, but for those that turn generators and
 # distances into arrays or check them, which a protocol describes.
 numpydoc_validation_exclude = {
-    r"^mcce\.protocols\.(Callback|Distance|Explainer|Generator|Feature)$",
+    r"^mcce\.protocols\.(Callback|CapableGenerator|Distance|Explainer|Generator|Feature)$",
     r"^mcce\.protocols\.(EncodedRows|Feature|Candidates|CandidateRows)\.\w+$",
     r"^mcce\.[A-Z]\w+\.(check|to_arrays|from_arrays)$",
     r"^mcce\.predictors\.Differentiable$",

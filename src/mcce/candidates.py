@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .caching import cached_property
-from .kernels import BoolArray, Codes, Comparison, FloatArray, IntArray, first_of_each
+from .kernels import BoolArray, Codes, Comparison, FloatArray, Int32Array, IntArray, first_of_each
 from .tables.columns import as_numbers, assemble, stack, unwrapped
 from .tables.dtypes import holds, to_dtype
 from .tables.features import Feature, is_float32
@@ -97,7 +97,7 @@ class Candidates:
             codes=codes,
             numbers=code_numbers(rows, tables),
             own_codes=own_codes,
-            own_numbers=rows.own_numbers(positions),
+            own_numbers=rows.all_numbers[rows.schema.mutable[:, None], positions],
             spreads=rows.schema.spreads,
             group=np.arange(positions.size) if group is None else group,
             n_features=len(rows.schema.features),
@@ -116,13 +116,13 @@ class Candidates:
         """Number of people and of draws for each."""
         return self.positions.size, self.comparison.codes.shape[2]
 
-    def select(self, person: IntArray, draw: IntArray | Codes) -> CandidateRows:
+    def select(self, person: IntArray, draw: IntArray | Int32Array) -> CandidateRows:
         """Some candidates, by person and draw as numbered in this block."""
         return CandidateRows(
             self.rows, self.positions[person], self.changes(person, draw), self.tables
         )
 
-    def changes(self, person: IntArray, draw: IntArray | Codes) -> Codes:
+    def changes(self, person: IntArray, draw: IntArray | Int32Array) -> Codes:
         """Codes of some candidates, ``OWN`` where a cell is the person's own."""
         codes = self.comparison.codes[:, self.group[person], draw]
         return np.where(codes == self.comparison.own_codes[:, person], np.int32(OWN), codes)

@@ -37,7 +37,7 @@ from .tables.schema import OWN, EncodedRows, Schema
 
 Missing: TypeAlias = Literal["level", "ignore"]
 Variant: TypeAlias = Literal["N1", "N2", "N3"]
-# In one feature: of its codes, shape (n_codes, n_dims), and of people, (n_people, n_dims).
+# Coordinates of a feature: of its codes, (n_codes, n_dims), and of people, (n_people, n_dims).
 Coordinates: TypeAlias = tuple[FloatArray, FloatArray]
 # The decision has two values.
 N_CLASSES = 2
@@ -53,7 +53,7 @@ DISTANCES = Registry(
     },
     elsewhere=dict.fromkeys(("heom", "ivdm"), "mcce-lab"),
 )
-# What else is a column of result.measures, of its index or of a table of answers.
+# Names of other columns of result.measures, of its index and of tables of answers.
 RESERVED = (
     *("score", "sparsity", "n_actions", "gower", "l1", "proven", "valid"),
     *("plausibility", "knn_distance_quantile", "no_reference_group"),
@@ -134,7 +134,7 @@ class FeatureDistance(BaseEstimator):
         check_choice("missing", self.missing, ("level", "ignore"))
 
     def __call__(self, candidates: Candidates) -> FloatArray:
-        """Distances, shape (n_factuals, n_draws); see :class:`mcce.protocols.Distance`."""
+        """Distances, shape (n_people, n_draws); see :class:`mcce.protocols.Distance`."""
         comparison = candidates.comparison
         return measure(comparison, self.axes(candidates, changed_features(comparison)))
 
@@ -580,7 +580,7 @@ def _level_shares(counts: IntArray, alpha: float) -> FloatArray:
     """
     total = counts.sum(axis=0)
     counts = np.vstack([counts, np.zeros((1, N_CLASSES), dtype=counts.dtype)])
-    # In this order, since a prior of very many rows times their number is beyond float64.
+    # Divided first, since a huge alpha times the number of rows would overflow.
     prior = alpha * (total / max(int(total.sum()), 1))
     size = counts.sum(axis=1, keepdims=True) + alpha
     return (counts + prior) / np.where(size > 0, size, 1.0)
@@ -608,7 +608,7 @@ def _deviation(feature: Feature, codes: Any) -> float:
     assert feature.numbers is not None
     numbers = feature.numbers[: feature.n_codes - feature.has_missing]
     counts = np.bincount(codes, minlength=feature.n_codes)[: numbers.size]
-    # In shares of the range, so that no square is too large for a float.
+    # Divided by the range, so that no square overflows.
     scaled = (numbers - numbers[0]) / feature.spread
     mean = np.average(scaled, weights=counts)
     share = float(np.sqrt(np.average((scaled - mean) ** 2, weights=counts)))

@@ -12,7 +12,7 @@ views of it. What only some calls use is imported there, so that the paper's sea
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -44,7 +44,7 @@ from .search.config import (
     ExplainSettings,
     Search,
     SearchName,
-    check_ignored,
+    check_ignored_relations,
     check_private,
     check_refit,
     find_search,
@@ -230,7 +230,7 @@ class MCCE(BaseEstimator):
         with time_limit("fit", max_seconds):
             fitted = learn(X, request)
         check_roles(self.roles, fitted.schema.names)
-        check_ignored(fitted, self.ignore_relations)
+        check_ignored_relations(fitted, self.ignore_relations)
         self.fitted_ = fitted
         return self
 
@@ -444,7 +444,8 @@ class MCCE(BaseEstimator):
 
         fitted, settings, bound = self._prepare(constraints)
         check_refit(fitted.generator, training)
-        return relaxation_table(self, fitted, settings, X, bound, training)
+        fit_again = None if training is None else self._refitter(training, fitted)
+        return relaxation_table(fitted, settings, X, bound, fit_again)
 
     def plausibility(self, X: FrameT) -> FrameT:
         """How plausible rows are among real people with the desired decision.
@@ -464,8 +465,8 @@ class MCCE(BaseEstimator):
         Raises
         ------
         NotFittedError
-            If the explainer is not fitted, or did not learn what accepted rows look like, as with
-            the search of the paper.
+            If the explainer is not fitted, or has no plausibility model, as with the search of the
+            paper.
 
         Examples
         --------
@@ -482,7 +483,7 @@ class MCCE(BaseEstimator):
         fitted = self._check_fitted()
         rows = fitted.schema.encode(X)
         found = plausibility_model(fitted).assess(rows.tree_codes, rows.all_numbers)
-        table = pd.DataFrame({"plausibility": found.p_value}, index=rows.labels)
+        table = pd.DataFrame({"plausibility": found.p_value}, index=rows.index)
         native: FrameT = rows.adapter.table_to_native(table)
         return native
 
@@ -570,7 +571,7 @@ class MCCE(BaseEstimator):
 
     @property
     def surrogate_(self) -> Surrogate | None:
-        """The model that imitates the predictor, so that searches call it on few rows.
+        """The surrogate: a model of the predictor, so that searches call it on few rows only.
 
         A poor surrogate costs extra predictor calls. None if the search does not use one, as the
         paper's, or if fit had too little to learn from.
@@ -700,6 +701,19 @@ class MCCE(BaseEstimator):
             verbose=bool(self.verbose),
             parameters=learned_parameters(self),
         )
+
+    def _refitter(self, training: Any, fitted: Fitted) -> Callable[[Sequence[Hashable]], Fitted]:
+        """A function that fits again with other immutable columns; all else is as it is now."""
+        start = clone(self).set_params(mutable=None, random_state=fitted.seed)
+        adapter = fitted.schema.adapter
+        named = isinstance(adapter, ArrayAdapter) and adapter.named
+        names = fitted.schema.names if named and isinstance(training, np.ndarray) else None
+
+        def fit_again(immutable: Sequence[Hashable]) -> Fitted:
+            again: MCCE = clone(start).set_params(immutable=immutable)
+            return again.fit(training, feature_names=names).fitted_
+
+        return fit_again
 
     def _prepare(self, constraints: Any) -> tuple[Fitted, ExplainSettings, Constraints]:
         """What a call works with; the constraints are the explainer's and those of the call."""

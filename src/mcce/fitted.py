@@ -15,7 +15,7 @@ import numpy as np
 
 from .constraints.collection import Constraints
 from .constraints.derived import warn_of_wrong_formulas
-from .kernels import BoolArray, Codes, IntArray, check_cancellation, rows_as_bytes
+from .kernels import BoolArray, Codes, Int32Array, IntArray, check_cancellation, rows_as_bytes
 from .model.identifiers import warn_of_useless_columns
 from .model.registry import encode_training, visit_order_of, with_limited_inputs
 from .predictors.decision import Decision, LabelRule, ScoredRows
@@ -47,7 +47,7 @@ class Fitted:
     surrogate: Surrogate | None = None
     relations: tuple[FoundRelation, ...] | None = None
     training_rows: np.ndarray | None = field(default=None, repr=False)
-    value_counts: tuple[IntArray | Codes, ...] | None = field(default=None, repr=False)
+    value_counts: tuple[IntArray | Int32Array, ...] | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -209,7 +209,7 @@ def _learn_beyond_paper(
 
 
 def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
-    """What imitates the predictor; None if there is too little to learn from."""
+    """The surrogate; None if there is too little to learn from."""
     from .plausibility.surrogate import Surrogate
 
     return Surrogate.fit(rows, scored, decision)
@@ -218,7 +218,7 @@ def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) 
 def _learn_plausibility(
     rows: EncodedRows, is_desired: BoolArray, generator: Generator, n_jobs: int | None
 ) -> PlausibilityModel | None:
-    """What accepted rows look like; None if there are none."""
+    """The plausibility model; None if there are no accepted rows."""
     from .plausibility.model import PlausibilityModel
 
     if not is_desired.any():

@@ -31,7 +31,7 @@ from .tables.schema import EncodedRows
 # which the people of a group share.
 BYTES_PER_CANDIDATE = 64
 BYTES_PER_CODE = 8
-# Draws that back off need this many more rows in each further round.
+# In each further round, draws that back off need this many rows more.
 ROWS_PER_ROUND = 10
 
 
@@ -58,9 +58,9 @@ def blocks(
     codes = BYTES_PER_CODE * factual_limits.rows.schema.mutable.size * opens_group
     room, size = max(memory * 1e6, 1.0), np.cumsum(BYTES_PER_CANDIDATE + codes)
     if n_least > 1:
-        # One more, so that the last person is in the last of them.
+        # Room for one byte more, so that the last person is in the last block.
         room = min(room, (size.max(initial=0) + 1) * n_rows / n_least)
-    # Measured in whole blocks. The first ones are smaller, each half as large as the next.
+    # In whole blocks. The first blocks are smaller, each half as large as the next.
     taken = size * (n_rows / room)
     ends = np.cumsum(0.5 ** np.arange(n_smaller, 0, -1))
     n_small = np.searchsorted(ends, taken, side="right")

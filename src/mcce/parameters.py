@@ -45,7 +45,7 @@ def check_parameters(given: Any) -> None:
     _check_n_jobs(given.n_jobs)
     # scikit-learn counts how verbose an estimator is.
     check_flag("verbose", given.verbose, counts=True)
-    _check_ignored(given.ignore_relations)
+    _check_ignore_relations(given.ignore_relations)
     for name in ("generator", "distance"):
         value = getattr(given, name)
         if isinstance(value, type):
@@ -55,7 +55,7 @@ def check_parameters(given: Any) -> None:
             )
 
 
-def _check_ignored(given: Any) -> None:
+def _check_ignore_relations(given: Any) -> None:
     listed = isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given)
     if not isinstance(given, bool) and not listed:
         raise ParameterError(

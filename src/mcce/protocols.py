@@ -32,6 +32,7 @@ from .kernels import (
     pick,
     scaled_gap,
     uniforms,
+    with_decision,
 )
 from .parameters import check_choice, check_count, check_flag, check_real, check_whole
 from .predictors.decision import ScoredRows
@@ -53,6 +54,7 @@ __all__ = [
     "CandidateRows",
     "Candidates",
     "Capabilities",
+    "CapableGenerator",
     "Codes",
     "Distance",
     "DrawLimits",
@@ -91,7 +93,7 @@ class Capabilities:
     """What a generator can do beyond plain draws; what is not declared is not used.
 
     The first two say which fields of a :class:`DrawRequest` it understands. The others come with
-    members of their own, described at :class:`Generator`.
+    members of their own, described at :class:`CapableGenerator`.
 
     Parameters
     ----------
@@ -99,8 +101,8 @@ class Capabilities:
         Draws stay within ``request.limits``. Without it, values that a person's constraints forbid
         are put back after the draw.
     back_off
-        Draws come from at least ``request.least`` training rows. Without it, more draws are more
-        of the same.
+        Draws come from at least ``request.least`` training rows. Without it, more draws come
+        from the same rows.
     enumeration
         ``enumerate_rows`` lists every row that could be drawn. Needed by ``search="exact"``.
     density
@@ -174,7 +176,7 @@ class DrawRequest:
         is_desired = self.is_desired
         if is_desired is None:
             is_desired = np.ones(self.given.shape[1], dtype=bool)
-        return np.vstack([self.given, is_desired[None, :].astype(np.int32)])
+        return with_decision(self.given, is_desired)
 
     @cached_property
     def row_keys(self) -> WordArray:
@@ -274,10 +276,8 @@ class DrawRequest:
 class Generator(Protocol):
     """Step 1: a model of the mutable features given the immutable ones and the decision.
 
-    With the capability ``enumeration``, it also has ``enumerate_rows(person, *, n_changes, n_best,
-    max_nodes, after)``; with ``density``, ``log_likelihood(rows)``; with ``visit_order``, the
-    positions ``visit_order_``; with ``saving``, ``to_arrays()`` and ``from_arrays(arrays,
-    schema)``; with ``own_values``, one table of values per mutable feature, ``tables_``.
+    What else it can do, it declares in ``capabilities``; the members for that are those of
+    :class:`CapableGenerator`.
 
     Examples
     --------
@@ -320,22 +320,26 @@ class Generator(Protocol):
         n_jobs: int | None,
         verbose: bool,
     ) -> Self:
-        """Learn from the training rows and their decisions; returns itself.
-
-        All randomness of the fit comes from ``seed``.
+        """Learn from the training rows and their decisions.
 
         Parameters
         ----------
         rows
-            The training rows.
+            The training rows. ``rows.codes`` are int32, shape (n_features, n_train), and
+            ``rows.schema.mutable`` lists the positions of the features to model.
         is_desired : (n_train,)
             True where the predictor decides as desired.
         seed
-            Seed of the fit.
+            Seed of all that is random in the fit, from 0 to 2**64 - 1.
         n_jobs
-            Threads, as in scikit-learn.
+            Threads: None for one, a number, or -1 for all cores.
         verbose
             Whether to show progress.
+
+        Returns
+        -------
+        Generator
+            Itself.
         """
         ...
 
@@ -350,15 +354,45 @@ class Generator(Protocol):
         Returns
         -------
         Draws
-            Codes of shape (n_mutable, n_groups, n_draws). A draw depends on nothing but its draw
-            number and what the request says of its group: immutable codes, key, decision and
-            limits.
+            Its ``codes`` are int32, shape (n_mutable, n_groups, n_draws), features in column order.
+            Each is a code of its feature, from 0 to ``n_codes - 1``. A draw depends on nothing but
+            its draw number and what the request says of its group: immutable codes, key, decision
+            and limits.
         """
         ...
 
 
 class CapableGenerator(Generator, Protocol):
-    """A generator with the members of every capability; it has those that it declares."""
+    """A generator with the members of all capabilities; yours needs only those it declares.
+
+    Examples
+    --------
+    A generator with ``density``, which draws all values of a feature alike:
+
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> class Uniform:
+    ...     capabilities = Capabilities(density=True)
+    ...
+    ...     def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
+    ...         self.mutable = rows.schema.mutable
+    ...         self.n_codes = [rows.schema.features[at].n_codes for at in self.mutable]
+    ...         return self
+    ...
+    ...     def sample(self, request):
+    ...         keys = draw_keys(request.keys, request.draws)
+    ...         pairs = zip(self.mutable, self.n_codes, strict=True)
+    ...         return Draws(np.stack([pick(keys, int(at), np.full(keys.shape, n))
+    ...                                for at, n in pairs]).astype(np.int32))
+    ...
+    ...     def log_likelihood(self, rows):
+    ...         seen = (rows.codes[self.mutable] >= 0).all(axis=0)
+    ...         return np.where(seen, -np.log(self.n_codes).sum(), -np.inf)
+    >>> frame = pd.DataFrame({"age": [30, 40] * 10, "salary": range(20)})
+    >>> uniform = MCCE(lambda rows: rows["salary"], (19, 20), generator=Uniform()).fit(frame)
+    >>> uniform.log_likelihood(frame.head(1)).round(2).tolist()
+    [-3.69]
+    """
 
     def enumerate_rows(
         self,
@@ -369,42 +403,93 @@ class CapableGenerator(Generator, Protocol):
         max_nodes: int,
         after: tuple[float, Codes] | None = None,
     ) -> Enumerated:
-        """The ``n_best`` nearest rows with ``n_changes`` changes that could be drawn for a person.
+        """The nearest rows with ``n_changes`` changes that could be drawn for a person.
 
-        The visit ends after ``max_nodes`` leaves. ``after`` is distance and codes of the last row
-        listed before.
+        Needed for the capability ``enumeration``.
+
+        Parameters
+        ----------
+        person
+            The person, and what a change to each code costs.
+        n_changes
+            Number of mutable features in which a row differs from the person.
+        n_best
+            How many rows to list at most, the cheapest first; of equal ones the smallest codes.
+        max_nodes
+            Leaves visited at most.
+        after
+            Total cost and codes, shape (n_mutable,), of the last row that was listed before; the
+            list goes on behind it. None begins with the cheapest.
+
+        Returns
+        -------
+        Enumerated
+            Codes, int32 of shape (n_mutable, n_rows), with ``OWN`` where a row keeps the person's
+            own cell; the total cost of each row, ascending; and whether no leaf was left out.
         """
         ...
 
     def log_likelihood(self, rows: EncodedRows) -> FloatArray:
         """Log-probability of each row's mutable values, given the desired decision.
 
-        Minus infinity for a row that cannot be drawn.
+        Needed for the capability ``density``.
+
+        Parameters
+        ----------
+        rows
+            The rows; a value that is not in the training data has the code -1.
+
+        Returns
+        -------
+        (n_rows,)
+            Natural logarithms, float64; minus infinity for a row that cannot be drawn.
         """
         ...
 
     @property
     def visit_order_(self) -> IntArray:
-        """Positions of the mutable features in the order they are drawn, shape (n_mutable,)."""
+        """Positions of the mutable features in the order they are drawn, int64, (n_mutable,).
+
+        Needed for the capability ``visit_order``.
+        """
         ...
 
     def to_arrays(self) -> Mapping[str, Any]:
-        """What ``fit`` learned, by name: arrays, numbers, strings, and lists and dicts of these."""
+        """What ``fit`` learned. Needed, with ``from_arrays``, for the capability ``saving``.
+
+        Returns
+        -------
+        dict
+            By name: arrays, numbers, strings, and lists and dicts of these.
+        """
         ...
 
     def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
-        """Take what :meth:`to_arrays` gave, as if fitted; returns itself.
+        """Take what :meth:`to_arrays` gave, as if fitted.
 
-        Files may come from anybody: raises ``ValueError`` for arrays that ``fit`` could not have
+        Files may come from anybody: raise ``ValueError`` for arrays that ``fit`` could not have
         learned.
+
+        Parameters
+        ----------
+        arrays
+            What :meth:`to_arrays` gave; arrays have their dtypes and shapes.
+        schema
+            The columns of the training data.
+
+        Returns
+        -------
+        Generator
+            Itself.
         """
         ...
 
     @property
     def tables_(self) -> Sequence[pd.Series[Any]]:
-        """The value of each code that it draws, one table per mutable feature.
+        """The value of each code that it draws, one table per mutable feature, in column order.
 
-        Ascending, missing last, in the dtypes of training; those of every :class:`Draws`.
+        Needed for the capability ``own_values``. Values ascend, missing comes last, and the dtypes
+        are those of training. Every :class:`Draws` has these tables.
         """
         ...
 
@@ -439,7 +524,12 @@ class Distance(Protocol):
     ...         block = candidates.comparison
     ...         gaps = [differences(block, at)[1] for at in range(len(block.codes))]
     ...         return np.max(gaps, axis=0)
-    >>> largest = Largest().fit(None, None, None)
+    >>> import pandas as pd
+    >>> from mcce import MCCE
+    >>> frame = pd.DataFrame({"age": [30, 40] * 10, "salary": range(20)})
+    >>> explainer = MCCE(lambda rows: rows["salary"], (19, 20), distance=Largest()).fit(frame)
+    >>> explainer.explain(frame.head(1)).measures["largest"].tolist()
+    [1.0]
     """
 
     @property
@@ -448,24 +538,39 @@ class Distance(Protocol):
         ...
 
     def fit(self, schema: Schema, rows: EncodedRows, is_desired: BoolArray) -> Self:
-        """Learn from the training rows; returns itself.
+        """Learn from the training rows.
 
         Parameters
         ----------
         schema
             The columns.
         rows
-            The training rows.
+            The training rows; ``rows.codes`` are int32, shape (n_features, n_train).
         is_desired : (n_train,)
             True where the predictor decides as desired.
+
+        Returns
+        -------
+        Distance
+            Itself.
         """
         ...
 
     def __call__(self, candidates: Candidates) -> FloatArray:
-        """Distance of each candidate to its person, shape (n_factuals, n_draws).
+        """Distance of each candidate to its person.
 
-        At least 0 and never NaN; infinite is allowed. 0 for a candidate equal to its person. It
-        depends on nothing but the two. It need not be symmetric.
+        Parameters
+        ----------
+        candidates
+            People and their candidates. :func:`differences` compares them in one feature;
+            ``candidates.shape`` is (n_people, n_draws).
+
+        Returns
+        -------
+        (n_people, n_draws)
+            Distances, float64: at least 0 and never NaN; infinite is allowed. 0 for a candidate
+            equal to its person. A distance depends on nothing but the two, and need not be
+            symmetric.
         """
         ...
 
@@ -477,6 +582,7 @@ class Explainer(Protocol):
     --------
     A method that answers nobody:
 
+    >>> import pandas as pd
     >>> from mcce import Counterfactuals
     >>> class Silent:
     ...     def fit(self, X):
@@ -486,30 +592,42 @@ class Explainer(Protocol):
     ...
     ...     def explain(self, X):
     ...         known = {"schema": self.schema, "decision": self.decision}
-    ...         return Counterfactuals.from_frame(X, X.iloc[:0], owner=[], **known)
+    ...         return Counterfactuals.from_frame(X, X.iloc[:0], owner=np.empty(0, int), **known)
+    >>> frame = pd.DataFrame({"salary": [40, 90]})
+    >>> Silent().fit(frame).explain(frame).people["status"].tolist()
+    ['no answer', 'already desired']
     """
 
     def fit(self, X: Any) -> Self:
-        """Learn from training data; returns itself.
+        """Learn from training data.
 
         Parameters
         ----------
         X
-            The training data.
+            The training data: a frame with one row per person.
+
+        Returns
+        -------
+        Explainer
+            Itself.
         """
         ...
 
     def explain(self, X: Any) -> Counterfactuals[Any]:
         """Counterfactuals for every row of ``X``, or the reason why there is none.
 
-        The result has the kind of frame, columns, dtypes and order of ``X``. Every counterfactual
-        is valid by a fresh call of the predictor and keeps the immutable features. Nobody's result
-        depends on who else is in ``X``. :meth:`Counterfactuals.from_frame` builds such a result.
-
         Parameters
         ----------
         X
             People, with the columns of the training data.
+
+        Returns
+        -------
+        Counterfactuals
+            In the kind of frame, columns, dtypes and order of ``X``. Every counterfactual is valid
+            by a fresh call of the predictor and keeps the immutable features. Nobody's result
+            depends on who else is in ``X``. :meth:`Counterfactuals.from_frame` builds such a
+            result.
         """
         ...
 
@@ -524,5 +642,16 @@ class Callback(Protocol):
     """
 
     def __call__(self, progress: Progress) -> bool | None:
-        """Return True to stop: people not settled by then are reported as such."""
+        """Take note of the progress.
+
+        Parameters
+        ----------
+        progress
+            People in all and settled, and rows scored so far.
+
+        Returns
+        -------
+        bool or None
+            True to stop: people not settled by then are reported as such.
+        """
         ...

@@ -15,7 +15,7 @@ from mcce.kernels import (
     SplitColumns,
     fixed_point,
     grow_tree,
-    join,
+    join_trees,
 )
 
 RESPONSES = ["binary", "classes", "levels as many as rows", "numbers", "tenths"]
@@ -100,6 +100,6 @@ def forest_of(chance, by_set=False, n_trees=1, pooled=False, n_rows=300):
         for place, column in enumerate(order)
         for tree in range(n_trees)
     ]
-    joined = join(trees, columns.by_set)
+    joined = join_trees(trees, columns.by_set)
     n_levels = columns.n_codes * columns.by_set
     return Forest(joined, np.repeat(order, n_trees), n_levels, pooled), columns

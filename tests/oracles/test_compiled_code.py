@@ -44,7 +44,7 @@ from mcce.kernels import (
     gather_holdings,
     grow_tree,
     inner_cancellation,
-    join,
+    join_trees,
     native,
     person_keys,
 )
@@ -91,7 +91,7 @@ class Rows:
             for at in responses
         ]
         n_levels = np.where(columns.by_set, columns.n_codes, 0)
-        return Forest(join(trees, columns.by_set), np.array(responses), n_levels)
+        return Forest(join_trees(trees, columns.by_set), np.array(responses), n_levels)
 
     def grow(self, n_classes=0):
         columns, nothing = self.columns, np.empty(0, np.int32)
@@ -345,7 +345,7 @@ def grown():
         )
         for column in (1, 2)
     ]
-    return Forest(join(trees, by_set), np.array([1, 2]), np.where(by_set, n_codes, 0))
+    return Forest(join_trees(trees, by_set), np.array([1, 2]), np.where(by_set, n_codes, 0))
 
 
 def bound_structs():

@@ -28,7 +28,7 @@ from mcce.kernels import (
     descend,
     draw_keys,
     grow_tree,
-    join,
+    join_trees,
     native,
     person_keys,
     pick,
@@ -183,7 +183,7 @@ def test_a_leaf_that_was_never_grown_gives_codes_of_the_column():
     response = response_of("classes", 400, chance)
     tree = grow_tree(columns, np.array([0, 2]), response, codes[1], growth)
     assert ((tree.feature == LEAF) & (tree.count == 0)).any()
-    forest = Forest(join([tree], by_set), np.array([1]), columns.n_codes * by_set)
+    forest = Forest(join_trees([tree], by_set), np.array([1]), columns.n_codes * by_set)
 
     undesired = np.array([[3], [0], [0]], dtype=np.int32)
     drawn = native.sample(forest, undesired, np.array([5], np.uint64), np.arange(50))

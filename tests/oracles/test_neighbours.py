@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_cases import columns_of
-from mcce.kernels import LEAF, MISSING, Classes, Forest, Growth, grow_tree, join, native, scaled_gap
+from mcce.kernels import (
+    LEAF,
+    MISSING,
+    Classes,
+    Forest,
+    Growth,
+    grow_tree,
+    join_trees,
+    native,
+    scaled_gap,
+)
 from mcce.kernels.trees import in_set
 from numpy_kernels import node_slices
 
@@ -132,7 +142,7 @@ def test_who_is_outside_of_nodes_is_as_counted(seed, sizes, contradictions, leas
         )
         for column in responses
     ]
-    forest = Forest(join(trees, by_set), responses, np.where(by_set, columns.n_codes, 0))
+    forest = Forest(join_trees(trees, by_set), responses, np.where(by_set, columns.n_codes, 0))
     # One past the last code is a level that training never saw.
     rows = np.array([chance.integers(0, n + 1, 40) for n in sizes], dtype=np.int32)
 

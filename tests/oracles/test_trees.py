@@ -25,7 +25,7 @@ from mcce.kernels import (
     SplitColumns,
     descend,
     fixed_point,
-    join,
+    join_trees,
     native,
 )
 
@@ -392,7 +392,7 @@ def test_joined_trees_descend_like_each_alone():
     columns = columns_of([9] * 3, [True, False, True], [False, True, False], 120, chance)
     trees = [grow(columns, response_of("classes", 120, chance), Growth()) for _ in range(3)]
 
-    joined = join(trees, columns.by_set)
+    joined = join_trees(trees, columns.by_set)
 
     for number, tree in enumerate(trees):
         alone = descend(tree, 0, columns.codes, columns.by_set)

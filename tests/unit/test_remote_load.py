@@ -21,7 +21,7 @@ from counting_server import HOLD, CountingServer
 from loans import loans, merit
 from mcce import MCCE, PredictorError, TimeLimitError
 from mcce.predictors import Remote
-from mcce.predictors.transport import LEFT_OUT, PART, SLACK, RateLimiter
+from mcce.predictors.transport import PART, SLACK, UNUSED_SHARE, RateLimiter
 
 X = pd.DataFrame({"x": np.arange(60) / 64})
 RATES = st.floats(0.2, 5000.0) | st.integers(1, 30)
@@ -303,7 +303,7 @@ def test_full_requests_take_hardly_longer_than_the_rate_allows(rate, most, n_req
 
     assert 1 <= n_rows <= most
     # A row that is not whole, and what full requests leave out.
-    lost = 1 + LEFT_OUT + 1 / max(rate, PART) + 0.001
+    lost = 1 + UNUSED_SHARE + 1 / max(rate, PART) + 0.001
     assert clock.now - started <= (n_requests * n_rows / rate) * (1 + SLACK) * lost + 1e-6
 
 

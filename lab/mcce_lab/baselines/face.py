@@ -175,7 +175,7 @@ class FACE(Baseline):
         at = steps["owner"].to_numpy()
         moved = np.repeat(steps[["moved"]].to_numpy(), rows.schema.mutable.size, axis=1)
         frame = put_in(people, rows, at, steps["row"].to_numpy(), moved)
-        levels: list[Any] = [people.labels.take(at), steps["step"], steps["cost"]]
+        levels: list[Any] = [people.index.take(at), steps["step"], steps["cost"]]
         index = pd.MultiIndex.from_arrays(levels, names=["factual", "step", "cost"])
         return people.in_given_order(frame).set_axis(index)
 

@@ -26,9 +26,6 @@ from .baseline import Declined, Found, Training
 
 # A number that moves by less of its range does not change.
 MIN_MOVE = 1e-9
-# Written numbers are equal if they differ by at most this number of units in the last place; a
-# decimal place must be larger than that by the factor.
-WRITTEN_ULPS, MARGIN = 4, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +50,7 @@ class Space:
             if feature.kind == "categorical":
                 axes += [(at, code, 0.0, 1.0, 0.0) for code in range(feature.n_codes)]
                 continue
-            unit = 0.0 if _is_time(feature) else _unit(feature)
+            unit = 0.0 if _is_time(feature) else feature.resolution
             axes.append((at, -1, _least(feature), feature.spread or 1.0, unit))
         columns = (np.array(column) for column in zip(*axes, strict=True))
         return cls(rows.schema, *columns)
@@ -164,23 +161,6 @@ class Space:
 def _is_time(feature: Feature) -> bool:
     """Whether a feature holds dates or durations."""
     return feature.table.dtype.kind in "mM"
-
-
-def _unit(feature: Feature) -> float:
-    """The unit of the last decimal place of a number; 0 if it has too many to tell."""
-    dtype: Any = feature.table.dtype
-    if feature.numbers is None or dtype.kind in "iub":
-        return 1.0
-    numbers = feature.numbers[~np.isnan(feature.numbers)]
-    is_single = dtype.kind == "f" and dtype.itemsize == 4
-    noise = WRITTEN_ULPS * np.finfo(np.float32 if is_single else np.float64).eps * np.abs(numbers)
-    for places in range(16):
-        unit = 10.0**-places
-        if unit <= MARGIN * noise.max(initial=0.0):
-            break
-        if (np.abs(np.round(numbers, places) - numbers) <= noise).all():
-            return unit
-    return 0.0
 
 
 def _least(feature: Feature) -> float:

@@ -46,8 +46,6 @@ from mcce.protocols import (
 
 # The most values that can be drawn from one bin, and the largest number that float64 holds exactly.
 VALUES_PER_BIN, LARGEST_EXACT = 64, 2**53
-# A decimal place is one only if it is so much larger than the rounding of written numbers.
-WRITTEN_ULPS, MARGIN = 4, 10
 # Numbers with so few values are levels; values of so large a share of the rows are modes.
 N_LEVELS, ATOM_SHARE = 20, 0.05
 # Of the mixture: components at most, the least weight of a mode, and rows to learn it from.
@@ -165,8 +163,8 @@ def _can_invent(feature: Feature) -> bool:
 
 def _invent(feature: Feature, first: IntArray) -> tuple[FloatArray, IntArray]:
     """The values of all cells but missing, and where those of each cell begin."""
-    numbers = _known_numbers(feature)
-    places = _places(feature, numbers)
+    numbers = feature.known_numbers
+    places = _places(feature)
     lows, highs = numbers[first], numbers[np.append(first[1:], numbers.size) - 1]
     cells = [_spread(low, high, places) for low, high in zip(lows, highs, strict=True)]
     cells = [np.unique(to_numbers(_cast(feature, values))) for values in cells]
@@ -174,35 +172,15 @@ def _invent(feature: Feature, first: IntArray) -> tuple[FloatArray, IntArray]:
     return np.concatenate(cells), np.append(0, np.cumsum(sizes))
 
 
-def _places(feature: Feature, numbers: FloatArray) -> int | None:
+def _places(feature: Feature) -> int | None:
     """Decimal places that training values have; less than 0 if all are multiples of 10."""
-    places, largest = _decimals(feature, numbers), np.abs(numbers).max(initial=0.0)
+    places, numbers = feature.decimals, feature.known_numbers
+    largest = np.abs(numbers).max(initial=0.0)
     if places != 0:
         return places
     while 10.0 ** (1 - places) <= largest and not np.any(numbers % 10.0 ** (1 - places)):
         places -= 1
     return places
-
-
-def _decimals(feature: Feature, numbers: FloatArray) -> int | None:
-    """Decimal places of numbers as they are written; None if there are too many to tell."""
-    dtype: Any = feature.table.dtype
-    if dtype.kind != "f":
-        return 0
-    single = getattr(dtype, "itemsize", 8) == 4
-    noise = WRITTEN_ULPS * np.finfo(np.float32 if single else np.float64).eps * np.abs(numbers)
-    places = 0
-    while 10.0**-places > MARGIN * noise.max(initial=0.0) and places <= 15:
-        if (np.abs(np.round(numbers, places) - numbers) <= noise).all():
-            return places
-        places += 1
-    return None
-
-
-def _known_numbers(feature: Feature) -> FloatArray:
-    """The training values of a number but missing."""
-    assert feature.numbers is not None
-    return feature.numbers[: feature.n_codes - feature.has_missing]
 
 
 def to_numbers(table: pd.Series[Any]) -> FloatArray:

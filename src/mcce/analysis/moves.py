@@ -26,8 +26,8 @@ from ..tables.features import Feature
 from ..tables.schema import OWN
 from .answers import EncodedAnswers
 
-# One test in this many is for the ends of a range.
-FOR_ENDS = 4
+# One test in this many is kept for the ends of a range.
+TESTS_PER_END_TEST = 4
 # Which tested rows hold, and which of the tests count.
 Held: TypeAlias = tuple[BoolArray, BoolArray]
 # From starting points by number, and steps from each, negative below it.
@@ -101,7 +101,7 @@ def find_reach(farthest: IntArray, n_tests: IntArray, test: Test) -> tuple[IntAr
     n_starts = n_tests.size
     sides, used = _Sides(farthest.ravel()), np.zeros(n_starts, dtype=np.int64)
     while True:
-        steps, gaps = sides.propose(used >= n_tests - n_tests // FOR_ENDS)
+        steps, gaps = sides.propose(used >= n_tests - n_tests // TESTS_PER_END_TEST)
         chosen = _choose(gaps.reshape(2, n_starts), n_tests - used)
         side, start = np.nonzero(chosen)
         if not start.size:

@@ -22,7 +22,7 @@ import pandas as pd
 
 from ..counterfactuals.result import Counterfactuals, native_table
 from ..fitted import Fitted
-from ..kernels import BoolArray, Codes, IntArray, times_seen_before
+from ..kernels import BoolArray, Int32Array, IntArray, times_seen_before
 from ..plausibility.model import PlausibilityModel
 from ..tables.frames import FrameT
 from ..tables.schema import OWN
@@ -100,7 +100,7 @@ def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
 
 
 def _find_levels(
-    answers: EncodedAnswers, trials: Trials, counts: Sequence[IntArray | Codes] | None
+    answers: EncodedAnswers, trials: Trials, counts: Sequence[IntArray | Int32Array] | None
 ) -> OtherLevels:
     """The other levels that changed categories could have, the most frequent first."""
     schema = answers.rows.schema

@@ -42,7 +42,7 @@ def argument(text: str, metavar: str, default: Any = "") -> Any:
 
 
 def group(shared: type, *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Any:
-    """A field that is a group of shared options, ``without`` some; ``optional`` need no value."""
+    """A field that holds shared options, ``without`` some; those in ``optional`` need no value."""
     metadata = {"group": shared, "without": without, "optional": optional}
     return field(default_factory=shared, metadata=metadata)
 

@@ -47,7 +47,7 @@ from ..files.parts_folder import (
     BlockRun,
     PartRecord,
     PartsFolder,
-    alone,
+    locked_folder,
 )
 from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import (
@@ -209,7 +209,7 @@ def _anonymity(arguments: ExplainArguments, schema: Schema) -> dict[str, Any]:
     return {
         "anonymity": arguments.anonymity,
         "quasi_identifiers": split_names("--quasi-identifiers", arguments.quasi_identifiers, known),
-        # Without columns that fit left out, such as the outcome.
+        # Columns that fit did not use, such as the outcome, are left out.
         "training": rows[[name for name in rows.columns if name in known]],
         **({} if pureness is None else {"min_pureness": pureness}),
     }
@@ -372,7 +372,7 @@ def _write_parts(
 ) -> None:
     """Write the parts, and the file if one is wanted; ``run_key`` has the default block size."""
     assert destination.folder is not None
-    with alone(destination.folder):
+    with locked_folder(destination.folder):
         # Another run may have ended since this one began.
         if destination.is_complete():
             return

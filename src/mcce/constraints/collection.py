@@ -143,7 +143,7 @@ class Constraints:
         changed = np.array([differ(before, after) for (_, before), (_, after) in pairs])
         broken: dict[str, BoolArray] = {}
         for constraint in self.listed:
-            # These say what is close, not what is allowed.
+            # Weights and steps say what counts as close, not what is allowed.
             if isinstance(constraint, (Weight, Step)):
                 continue
             breaks = self._breaks(constraint, rows, owner, frame, own, changed)
@@ -185,7 +185,7 @@ class Constraints:
         # A category or object of pandas that stands for numbers is compared as numbers.
         converted = rows.adapter.needs_conversion
         people = rows.as_given() if converted else rows.in_given_order(rows.frame)
-        return constraint.holds_for(people, rows.labels, rows.adapter)
+        return constraint.holds_for(people, rows.index, rows.adapter)
 
     def _check(self, constraint: Constraint) -> None:
         for name in (*constraint.features, *constraint.condition_features):

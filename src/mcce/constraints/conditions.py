@@ -174,7 +174,7 @@ class _Expression:
 
 
 class Condition(_Expression):
-    """What holds, or does not, in each row of a frame.
+    """A condition that is true or false in each row of a frame.
 
     Examples
     --------

@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import ConstraintError, McceWarning, shorten
 from ..kernels import BoolArray, FloatArray
 from ..tables.columns import is_time
-from ..tables.features import ULPS, Feature, epsilon, known_numbers, resolution
+from ..tables.features import ULPS, Feature, epsilon
 from .conditions import Formula, to_floats
 from .constraint import Constraint
 
@@ -71,8 +71,8 @@ class Derived(Constraint):
 
     def allowed_deviation(self, target: Feature) -> float:
         """The tolerance and the rounding errors of floats; by default half the resolution."""
-        largest = float(np.abs(known_numbers(target)).max(initial=0.0))
-        given = resolution(target) / 2 if self.tolerance is None else self.tolerance
+        largest = float(np.abs(target.known_numbers).max(initial=0.0))
+        given = target.resolution / 2 if self.tolerance is None else self.tolerance
         return float(given + ULPS * epsilon(target.table.dtype) * (largest + given))
 
     def keeps(self, frame: pd.DataFrame, own: FloatArray, target: Feature) -> BoolArray:

@@ -98,7 +98,7 @@ class Direction(FeatureConstraint):
                 )
 
     def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """From the own value up, or down; a missing value may become nothing, or anything."""
+        """From the own value up, or down; a missing one may become any number unless ``strict``."""
         missing = own != own
         low_if_missing = math.inf if self.strict else -math.inf
         low = np.where(missing, low_if_missing, own if self.up else -math.inf)
@@ -181,7 +181,7 @@ class ChangeBetween(FeatureConstraint):
             )
 
     def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The own value plus each end; a missing value may become nothing."""
+        """The own value plus each end; a missing value may become no number."""
         missing = own != own
         low = np.where(missing, math.inf, self._end(feature, own, self.at_least, -math.inf))
         return low, np.where(missing, -math.inf, self._end(feature, own, self.at_most, math.inf))

@@ -197,7 +197,7 @@ def evenly_spaced(limits: DrawLimits, position: int, n: int) -> Codes:
     for first, size in zip(runs[..., 0].T, sizes.T, strict=True):
         inside = (ranks >= 0) & (ranks < size[:, None])
         codes = np.where(inside, first[:, None] + ranks, codes).astype(np.int32)
-        # From here on counted from the start of the next run.
+        # Now counted from the start of the next run.
         ranks = ranks - size[:, None]
     codes[:, 1:][codes[:, 1:] == codes[:, :-1]] = OWN
     return codes

@@ -122,7 +122,7 @@ def _check_owner(owner: Any, frame: pd.DataFrame, rows: EncodedRows) -> IntArray
                 "person, all missing where there is no answer, or the position of each row's "
                 "person as owner."
             )
-        check_same_order(rows.labels, frame.index)
+        check_same_order(rows.index, frame.index)
         return np.arange(len(frame))
     positions = np.asarray(owner)
     if positions.shape != (len(frame),) or positions.dtype.kind not in "iu":

@@ -414,7 +414,7 @@ def make_counterfactuals(
     consequences: tuple[Hashable, ...] = (),
 ) -> Counterfactuals[Any]:
     """A result in the kind of frame of the factuals."""
-    labels = rows.labels
+    labels = rows.index
     if isinstance(labels, pd.MultiIndex):
         labels = labels.to_flat_index()
     labels = labels.rename("factual")

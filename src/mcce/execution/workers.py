@@ -422,7 +422,7 @@ class PackedExplainer:
             yield self._open()
 
     def _open(self) -> MCCE:
-        # Threads that come meanwhile wait: a second predictor would have limits of its own.
+        # Other threads wait here: a second predictor would have limits of its own.
         with _opening:
             explainer = _opened.get(self.token)
             if explainer is None:

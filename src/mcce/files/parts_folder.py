@@ -224,8 +224,8 @@ class PartsFolder:
             records = {name for name in ours if name.startswith("_")}
             paired = [name for name in ours if _record_of(name) in records]
             single = [name for name in ours if name not in records and name not in paired]
-            # A folder without a manifest is no run to go on with, and at no moment has it a part
-            # without a record, which would be somebody else's.
+            # A folder without a manifest cannot be resumed, and never holds a part of ours without
+            # a record: such a file belongs to somebody else.
             if not (self.path / MANIFEST).exists():
                 single = [name for name in single if name.startswith(DRAFT)]
             for name in [*single, MANIFEST, *paired, *records]:
@@ -269,8 +269,8 @@ def read_manifest(path: Path) -> Manifest | None:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Make a folder and keep other runs out of it inside; a run that is killed lets go of it.
+def locked_folder(path: Path) -> Iterator[None]:
+    """Make a folder, and lock it inside the block; a run that is killed unlocks it.
 
     Without locks, as on Windows and some network drives, other runs are not kept out.
     """

@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, Literal, Protocol, get_args
 from ..errors import McceError, ParameterError, ReadError, missing_extra, shorten
 from .cell_values import holds_whole
 
-# A level of 10,000 characters is unusual, a cell of 16 million a file without its closing quote.
+# A level of 10,000 characters is unusual; a cell of 16 million means that a quote is not closed.
 csv.field_size_limit(2**24)
 
 Format = Literal["csv", "parquet", "arrow", "jsonl"]

@@ -188,7 +188,7 @@ class _Sampler:
         group = self._strata.count(frame, accepted)
         self._check_groups()
         self._n_seen += len(frame)
-        # Whether a row is among the lowest of its combination is known only with all that are held.
+        # Only together with all rows held is it known which are the lowest of their combination.
         # Ties go to earlier rows, and rows that are held came earlier.
         may_keep = accepted & self._strata.may_keep(group, words)
         low = True if self._highest is None else words < self._highest

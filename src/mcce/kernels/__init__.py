@@ -45,6 +45,7 @@ from .rows import (
     scaled_gap,
     sort_rows,
     times_seen_before,
+    with_decision,
 )
 from .structs import (
     ANY_LEAF,
@@ -62,6 +63,7 @@ from .structs import (
     Enumerated,
     FloatArray,
     Growth,
+    Int32Array,
     IntArray,
     Listing,
     Numbers,
@@ -78,7 +80,7 @@ from .trees import (
     descend,
     fixed_point,
     grow_with,
-    join,
+    join_trees,
     leaf_frequency,
     split_after,
 )
@@ -107,6 +109,7 @@ __all__ = [
     "Forest",
     "Growth",
     "Holdings",
+    "Int32Array",
     "IntArray",
     "Listing",
     "Neighbours",
@@ -139,7 +142,7 @@ __all__ = [
     "grow_tree",
     "grow_with",
     "inner_cancellation",
-    "join",
+    "join_trees",
     "leaf_frequency",
     "measure",
     "nearest_distances",
@@ -156,4 +159,5 @@ __all__ = [
     "times_seen_before",
     "uniforms",
     "weigh_errors",
+    "with_decision",
 ]

@@ -33,6 +33,7 @@ from .structs import (
     Enumerated,
     FloatArray,
     Growth,
+    Int32Array,
     IntArray,
     Listing,
     Numbers,
@@ -43,7 +44,7 @@ from .structs import (
 )
 
 # Numbers of the costs that candidates are ranked by.
-KEYS = {"sparsity": 0, "distance": 1}
+RANK_KEYS = {"sparsity": 0, "distance": 1}
 # Nodes have sets of levels of categories with at most this many.
 MAX_SET_LEVELS = 1024
 
@@ -81,7 +82,7 @@ class Holdings(_Bound):
 
     forest: Forest
     contradictions: bool
-    size: Codes
+    size: Int32Array
     offset: IntArray
     sets: WordArray
 
@@ -97,7 +98,7 @@ class Ensemble(_Bound):
     """Boosted trees, and how codes become the bins that they split."""
 
     nodes: BoostedNodes
-    inputs: Codes
+    inputs: Int32Array
     first: IntArray
     bins: ByteArray
 
@@ -163,7 +164,7 @@ def grow_tree(
     return Trees(np.zeros(1, dtype=np.int64), *_native.grow_tree(*arguments))
 
 
-def boost(bins: ByteArray, n_bins: Codes, units: IntArray, boosting: Boosting) -> BoostedNodes:
+def boost(bins: ByteArray, n_bins: Int32Array, units: IntArray, boosting: Boosting) -> BoostedNodes:
     """Trees whose sum predicts a response.
 
     Friedman's gradient boosting with squared error. Trees are grown best first. All sums are
@@ -234,7 +235,7 @@ def gather_holdings(
     return Holdings(forest, contradictions, *parts)
 
 
-def nonconformity(held: Holdings, codes: Codes) -> Codes:
+def nonconformity(held: Holdings, codes: Codes) -> Int32Array:
     """For each tree and row, the size of the largest node on its path that lacks its level."""
     return held.bound.nonconformity(np.ascontiguousarray(codes), watch())
 
@@ -297,7 +298,7 @@ def rank(
     axes: DistanceAxes | None = None,
 ) -> Listing:
     """The best candidates of each person."""
-    keys = [KEYS[name] for name in rank_by]
+    keys = [RANK_KEYS[name] for name in rank_by]
     parts = _native.rank(
         np.ascontiguousarray(comparison.codes),
         list(comparison.numbers),

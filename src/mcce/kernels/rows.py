@@ -14,11 +14,12 @@ from .structs import (
     Comparison,
     DrawLimits,
     FloatArray,
+    Int32Array,
     IntArray,
 )
 
-# The coordinate of a missing number, and a distance beyond which only such numbers are.
-MISSING, APART = 1e308, 5e307
+# The coordinate of a missing number; if a gap is larger than the second, one of the two is missing.
+MISSING, MISSING_GAP = 1e308, 5e307
 
 
 def changed_features(comparison: Comparison) -> list[int]:
@@ -115,7 +116,7 @@ def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArra
     array([0.25, 1.  ])
     """
     gap = np.abs(numbers - own_number)
-    return np.where(gap > APART, 1.0, gap)
+    return np.where(gap > MISSING_GAP, 1.0, gap)
 
 
 def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
@@ -132,6 +133,11 @@ def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
             inside &= ~((drawn >= low) & (drawn <= high))
             held[row, group] = np.where(inside, drawn, limits.own[column, group])
     return held
+
+
+def with_decision(codes: Codes, is_desired: BoolArray) -> Codes:
+    """The decision as one more column, after all features."""
+    return np.vstack([codes, is_desired[None, :].astype(np.int32)])
 
 
 def rows_as_bytes(codes: Codes) -> np.ndarray:
@@ -165,12 +171,12 @@ def sort_rows(codes: Codes) -> IntArray:
     return np.argsort(key, kind="stable") if n_joined == len(codes) else np.lexsort(codes)
 
 
-def run_ends(ascending: IntArray | Codes) -> IntArray:
+def run_ends(ascending: IntArray | Int32Array) -> IntArray:
     """How many entries stand before each change of value."""
     return np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
 
 
-def times_seen_before(classes: IntArray | Codes) -> IntArray:
+def times_seen_before(classes: IntArray | Int32Array) -> IntArray:
     """How many earlier entries are of the same class.
 
     Examples

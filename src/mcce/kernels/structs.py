@@ -13,12 +13,14 @@ from ..caching import cached_property
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 ByteArray: TypeAlias = NDArray[np.uint8]
-Codes: TypeAlias = NDArray[np.int32]
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+Int32Array: TypeAlias = NDArray[np.int32]
+# The rank of each cell's value among the values of training.
+Codes: TypeAlias = Int32Array
 WordArray: TypeAlias = NDArray[np.uint64]
 
-# The feature of a leaf.
+# Stands for the feature of a leaf, which has no split.
 LEAF = -1
 # The own value may stay whatever a leaf holds.
 ANY_LEAF = -2
@@ -89,12 +91,12 @@ class Trees:
     """
 
     roots: IntArray
-    feature: Codes
-    cut: Codes
-    left: Codes
-    right: Codes
+    feature: Int32Array
+    cut: Int32Array
+    left: Int32Array
+    right: Int32Array
     start: IntArray
-    count: Codes
+    count: Int32Array
     sets: WordArray
     values: Codes
 
@@ -113,10 +115,10 @@ class Boosting:
 class BoostedNodes:
     """Trees as arrays, one entry per node but for ``roots``; children stand after their parents."""
 
-    roots: Codes
-    feature: Codes
-    cut: Codes
-    left: Codes
+    roots: Int32Array
+    feature: Int32Array
+    cut: Int32Array
+    left: Int32Array
     value: IntArray
     gain: FloatArray
 
@@ -234,8 +236,8 @@ class Listing:
     Entries beyond a person's ``n_allowed`` are 0 and mean nothing.
     """
 
-    draw: Codes
-    sparsity: Codes
+    draw: Int32Array
+    sparsity: Int32Array
     distance: FloatArray
     gower: FloatArray
     n_allowed: IntArray

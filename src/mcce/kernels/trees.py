@@ -20,6 +20,7 @@ from .structs import (
     Codes,
     FloatArray,
     Growth,
+    Int32Array,
     IntArray,
     SplitColumns,
     Trees,
@@ -47,7 +48,7 @@ def pack_set(members: BoolArray) -> WordArray:
     return np.bitwise_or.reduce(words, axis=1)
 
 
-def join(trees: Sequence[Trees], by_set: BoolArray) -> Trees:
+def join_trees(trees: Sequence[Trees], by_set: BoolArray) -> Trees:
     """One struct that holds all the trees, in order; ``by_set`` marks the categorical columns."""
     joined = Trees(
         *(np.concatenate([getattr(tree, f.name) for tree in trees]) for f in fields(Trees))
@@ -219,7 +220,7 @@ class TreeDraft:
         )
 
 
-def _children(feature: IntArray) -> tuple[Codes, Codes]:
+def _children(feature: IntArray) -> tuple[Int32Array, Int32Array]:
     """Child nodes of a tree whose nodes stand in preorder: left is next, right is after it."""
     left, right = np.zeros((2, feature.size), dtype=np.int32)
     open_splits: list[int] = []

@@ -274,7 +274,7 @@ class ExplainedRows:
     """Rows to measure, without those that stand for "no counterfactual"."""
 
     frame: pd.DataFrame
-    labels: pd.Index[Any]
+    index: pd.Index[Any]
     places: IntArray
     owner: IntArray
     to_explain: BoolArray
@@ -299,9 +299,9 @@ class ExplainedRows:
 
     def to_series(self, values: ArrayLike, name: str) -> pd.Series[float]:
         """One value per row as given, NaN where there is no counterfactual."""
-        numbers = np.full(len(self.labels), np.nan)
+        numbers = np.full(len(self.index), np.nan)
         numbers[self.places] = values
-        return pd.Series(numbers, index=self.labels, name=name)
+        return pd.Series(numbers, index=self.index, name=name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,7 +340,7 @@ def read_pairs(
             "person, repeat the factuals: factuals.iloc[owner]."
         )
     if not isinstance(counterfactuals, Counterfactuals):
-        check_same_order(people.index, explained.labels)
+        check_same_order(people.index, explained.index)
     return people, explained
 
 

@@ -25,7 +25,7 @@ CELLS_PER_BLOCK = 2**19
 
 
 def shared_codes(parts: Sequence[EncodedRows]) -> list[Codes]:
-    """Codes of each part that are equal where cells are; those of training where it has them."""
+    """Codes for each part, equal where cells are equal; training values keep their codes."""
     codes = [part.codes.copy() for part in parts]
     for at in range(len(parts[0].schema.features)):
         unseen = [np.flatnonzero(own[at] < 0) for own in codes]

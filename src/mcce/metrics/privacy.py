@@ -191,6 +191,6 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     """
     centre = (share + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 * np.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2)) / (1 + Z95**2 / n)
-    # By the formula, these ends are the share itself; computed, they may be a bit beside it.
+    # In theory these ends equal the share; rounding errors may move them.
     low = 0.0 if share == 0 else max(0.0, float(centre - half))
     return low, 1.0 if share == 1 else min(1.0, float(centre + half))

@@ -45,12 +45,15 @@ from ..kernels import (
     sort_rows,
     split_after,
     times_seen_before,
+    with_decision,
 )
 from ..parameters import check_real
-from ..tables.schema import EncodedRows, Schema
-from .growing import GrowTask, grow_chain, with_decision
+from ..tables.schema import EncodedRows
+from .growing import GrowTask, grow_chain
 from .leaves import LeafChain, ListedLeaves
 
+# The largest criterion: p-values are above 0.
+BELOW_1 = math.nextafter(1, 0)
 # Features that a node tries to split on, the most significant first.
 MAX_TRIED_FEATURES = 2
 # A table of two columns is stored densely if it has at most this many cells per row of the node.
@@ -141,7 +144,7 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
         InferenceTreeChain
             Itself.
         """
-        _check_criterion(self.min_criterion)
+        self._check()
         columns = _test_columns(rows, is_desired)
         # Sorted, so that sums do not depend on the order of the rows.
         in_order = sort_rows(columns.codes)
@@ -154,9 +157,9 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
         order, trees = grow_chain(self, rows, is_desired, grow, n_jobs=n_jobs, verbose=verbose)
         return self._keep(rows.schema, order, trees)
 
-    def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
-        _check_criterion(self.min_criterion)
-        return super()._keep(schema, order, trees)
+    def _check(self) -> None:
+        super()._check()
+        check_real("min_criterion", self.min_criterion, "from 0 to below 1", most=BELOW_1)
 
 
 class _Splits:
@@ -235,10 +238,6 @@ def _from_0_to_1(values: FloatArray) -> FloatArray:
     spread = np.nanmax(halves) - low
     shares = (halves - low) / spread if spread > 0 else np.zeros(values.size)
     return np.where(missing, 2.0, shares)
-
-
-def _check_criterion(given: object) -> None:
-    check_real("min_criterion", given, "from 0 to below 1", most=math.nextafter(1, 0))
 
 
 @dataclass(frozen=True, eq=False)

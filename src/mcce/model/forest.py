@@ -28,26 +28,25 @@ from ..kernels import (
     grow_tree,
     pick,
     sort_rows,
+    with_decision,
 )
 from ..parameters import check_choice
-from ..tables.schema import EncodedRows, Schema
+from ..tables.schema import EncodedRows
 from .growing import (
     AUTO,
     GrowTask,
     at_most,
     features_to_check,
     grow_chain,
-    growth_of,
     is_auto,
     tree_key,
     tree_response,
-    with_decision,
 )
 from .leaves import LeafChain
 
 TREE_FIRST, POOL = "tree_first", "pool"
-# Stands for a feature in the keys that rows are drawn with.
-OF_ROWS = -1
+# In the keys that rows are drawn with, instead of a feature.
+NO_FEATURE = -1
 # Smallest leaf of trees that predict levels and of those that predict numbers.
 LEAF_OF_LEVELS, LEAF_OF_NUMBERS = 1, 5
 
@@ -143,7 +142,7 @@ class ForestChain(LeafChain, BaseEstimator):
         ForestChain
             Itself.
         """
-        check_choice("sampling", self.sampling, (TREE_FIRST, POOL))
+        self._check()
         samples = self._draw_samples(rows, is_desired, seed)
 
         def grow(task: GrowTask) -> list[Trees]:
@@ -163,12 +162,13 @@ class ForestChain(LeafChain, BaseEstimator):
         self, rows: EncodedRows, is_desired: BoolArray, seed: int
     ) -> list[IntArray | None]:
         """The rows that each tree is grown on, None for all; the same ones for every feature."""
-        growth_of(self, len(rows.schema.features))
         if not self.bootstrap:
             return [None] * self.n_trees
         # Drawn by rank in this order, rows do not depend on the one in which they came.
         in_order = sort_rows(with_decision(rows.codes, is_desired))
-        return [_draw_rows(in_order, tree_key(seed, OF_ROWS, tree)) for tree in range(self.n_trees)]
+        return [
+            _draw_rows(in_order, tree_key(seed, NO_FEATURE, tree)) for tree in range(self.n_trees)
+        ]
 
     def _growth(self, task: GrowTask, of_levels: bool) -> Growth:
         """When the trees of one feature stop, and how many features their nodes check."""
@@ -181,9 +181,9 @@ class ForestChain(LeafChain, BaseEstimator):
         n_checked = features_to_check(given, task.inputs.size)
         return replace(task.growth, min_samples_leaf=least, max_features=n_checked)
 
-    def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
+    def _check(self) -> None:
+        super()._check()
         check_choice("sampling", self.sampling, (TREE_FIRST, POOL))
-        return super()._keep(schema, order, trees)
 
     @property
     def _n_trees(self) -> int:

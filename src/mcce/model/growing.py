@@ -26,7 +26,7 @@ from ..kernels import (
     SplitColumns,
     Trees,
     fixed_point,
-    join,
+    join_trees,
     person_keys,
 )
 from ..parameters import check_flag
@@ -49,8 +49,9 @@ FLAGS = ("condition_on_decision", "bootstrap")
 AUTO = "auto"
 # Larger than any number of rows and any depth, and fits into a kernel's integer.
 MAX_TREE_ROWS = 2**31 - 1
-# Codes of people are not negative, so no tree shares a key with a person's draws.
-OF_A_TREE = -1
+# In keys of trees, instead of the codes of people, which are not negative: so no tree shares a key
+# with a person's draws.
+NO_PERSON = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ def grow_chain(
     n_jobs: int | None,
     verbose: bool,
 ) -> tuple[IntArray, Trees]:
-    """The visit order of a chain, and the trees of all features in it."""
+    """The visit order of a chain whose parameters were checked, and the trees of its features."""
     schema = rows.schema
     growth = growth_of(chain, len(schema.features))
     order = visit_order(
@@ -98,12 +99,7 @@ def grow_chain(
         grown.append(trees)
         bar.show(len(grown))
     bar.close()
-    return order, join([tree for trees in grown[::-1] for tree in trees], columns.by_set)
-
-
-def with_decision(codes: Codes, is_desired: BoolArray) -> Codes:
-    """The decision as one more column, after all features."""
-    return np.vstack([codes, is_desired[None, :].astype(np.int32)])
+    return order, join_trees([tree for trees in grown[::-1] for tree in trees], columns.by_set)
 
 
 def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> SplitColumns:
@@ -131,16 +127,7 @@ def tree_response(rows: EncodedRows, position: int) -> Numbers | Classes:
 
 
 def growth_of(chain: Any, n_features: int) -> Growth:
-    """When the trees of a chain stop."""
-    for name, least in MIN_COUNTS.items():
-        _check_whole(chain, name, least)
-    check_decisions(chain.decisions)
-    if getattr(chain, "n_trees", 1) > MAX_TREES:
-        raise ParameterError(f"n_trees must be at most {MAX_TREES}, got {shorten(chain.n_trees)}.")
-    for name in FLAGS:
-        check_flag(name, getattr(chain, name, True))
-    if getattr(chain, "max_features", None) is not None:
-        features_to_check(chain.max_features, 1, automatic=hasattr(chain, "n_trees"))
+    """When the trees of a chain stop, by parameters that were checked."""
     return Growth(
         min_samples_leaf=1 if is_auto(chain.min_samples_leaf) else at_most(chain.min_samples_leaf),
         min_samples_split=at_most(chain.min_samples_split),
@@ -148,6 +135,19 @@ def growth_of(chain: Any, n_features: int) -> Growth:
         decision_column=n_features,
         grow_undesired=False in chain.decisions,
     )
+
+
+def check_chain(chain: Any) -> None:
+    """Raise for the first parameter with which no trees can be grown."""
+    for name, least in MIN_COUNTS.items():
+        _check_count(chain, name, least)
+    check_decisions(chain.decisions)
+    if getattr(chain, "n_trees", 1) > MAX_TREES:
+        raise ParameterError(f"n_trees must be at most {MAX_TREES}, got {shorten(chain.n_trees)}.")
+    for name in FLAGS:
+        check_flag(name, getattr(chain, name, True))
+    if getattr(chain, "max_features", None) is not None:
+        features_to_check(chain.max_features, 1, automatic=hasattr(chain, "n_trees"))
 
 
 def check_decisions(given: Any) -> None:
@@ -195,10 +195,10 @@ def at_most(given: int) -> int:
 
 def tree_key(seed: int, position: int, tree: int = 0) -> int:
     """The random key of a tree of a feature."""
-    return int(person_keys(seed, np.array([[OF_A_TREE, position, tree]]))[0])
+    return int(person_keys(seed, np.array([[NO_PERSON, position, tree]]))[0])
 
 
-def _check_whole(chain: Any, name: str, least: int) -> None:
+def _check_count(chain: Any, name: str, least: int) -> None:
     """Raise unless a parameter of a chain is a whole number, or has another value that it may."""
     value = getattr(chain, name, least)
     if name in NO_LIMIT and value is None:

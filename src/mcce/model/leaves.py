@@ -28,15 +28,16 @@ from ..kernels import (
     enumerate_rows,
     leaf_frequency,
     sample,
+    with_decision,
 )
 from ..protocols import Capabilities, DrawRequest, Draws
 from ..tables.schema import EncodedRows, Schema
 from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
-from .growing import growth_of, with_decision
+from .growing import check_chain
 
 
 class LeafChain:
-    """A chain of trees with values in leaves; a mixin, whose ``fit`` calls ``_keep``.
+    """A chain of trees with values in leaves; a mixin, whose ``fit`` ends with ``_keep``.
 
     Attributes
     ----------
@@ -90,11 +91,15 @@ class LeafChain:
         LeafChain
             Itself, as if fitted.
         """
-        growth_of(self, len(schema.features))
+        self._check()
         order = unpack_order(arrays["visit_order"], self.visit_order, schema)
         responses, undesired = np.repeat(order, self._n_trees), False in self.decisions
         rules = ChainRules(schema, responses, order, self.condition_on_decision, undesired)
         return self._keep(schema, order, unpack_trees(arrays["trees"], rules))
+
+    def _check(self) -> None:
+        """Raise for the first parameter that cannot work; once, before trees are grown or read."""
+        check_chain(self)
 
     def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
         """Take trees that were grown on rows of this schema, in the visit order of features."""

@@ -112,6 +112,7 @@ class TreeChain(ListedLeaves, LeafChain, BaseEstimator):
         TreeChain
             Itself.
         """
+        self._check()
 
         def grow(task: GrowTask) -> list[Trees]:
             n_checked = features_to_check(self.max_features, task.inputs.size)

@@ -37,6 +37,7 @@ from ..kernels import (
     Codes,
     Ensemble,
     FloatArray,
+    Int32Array,
     IntArray,
     boost,
     predict_units,
@@ -127,7 +128,7 @@ class BinnedColumns:
         return bins
 
     @cached_property
-    def n_bins(self) -> Codes:
+    def n_bins(self) -> Int32Array:
         """Number of bins of each column."""
         return np.array([int(table.max(initial=0)) + 1 for table in self.tables], dtype=np.int32)
 
@@ -327,7 +328,7 @@ def unpack_boosted(plain: Any, n_codes: IntArray) -> BoostedTrees:
 
 
 def as_units(values: FloatArray) -> tuple[IntArray, int]:
-    """Values beyond their middle as integers whose sums fit, and the power of two they are in."""
+    """Values minus their middle as integers, in units of 2**-exponent; and that exponent."""
     low, high = float(values.min()), float(values.max())
     centre = low / 2 + high / 2
     largest = max(high - centre, centre - low)

@@ -20,9 +20,10 @@ import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray
 
-# Rows with a rare level are compared with their own kind if that many of them are held out, and
-# that many others. Then one in 13 real rows is more unusual than all of its own kind.
-N_RARE, N_USUAL = 12, 100
+# Rows with a rare level are compared with held-out rows that have one too, if there are at least
+# this many of these and at least this many others. With 12, one real row in 13 is more unusual than
+# all of them.
+MIN_RARE, MIN_USUAL = 12, 100
 # The nonconformity of a row is no larger than this times the number of rows.
 MAX_NONCONFORMITY = 1e250
 
@@ -81,7 +82,7 @@ class Tail:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """The usual nonconformities: those of held-out rows."""
+    """What nonconformities are usual: those of held-out rows."""
 
     parts: tuple[Tail, ...]
     usual: Tail
@@ -94,7 +95,7 @@ class Calibration:
         largest = np.ones(rare.size)
         for tail, values in zip(parts, nonconformity, strict=True):
             largest = np.maximum(largest, tail.inverse_of_held_out(values))
-        if rare.sum() < N_RARE or (~rare).sum() < N_USUAL:
+        if rare.sum() < MIN_RARE or (~rare).sum() < MIN_USUAL:
             return cls(parts, Tail.of(largest), None)
         return cls(parts, Tail.of(largest[~rare]), Tail.of(largest[rare]))
 

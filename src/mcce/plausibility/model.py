@@ -236,7 +236,7 @@ def n_calibration(n_accepted: int) -> int:
 
 
 def most_seen(n_features: int) -> int:
-    """The most accepted rows to learn from; as many others are learned from, too."""
+    """The most accepted rows to learn from, and the most others."""
     return max(min(MAX_SEEN, MAX_SEEN * WIDE_COLUMNS**2 // n_features**2), MIN_SEEN)
 
 

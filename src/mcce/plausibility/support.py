@@ -23,11 +23,12 @@ from ..kernels import (
     Forest,
     Growth,
     Holdings,
+    Int32Array,
     IntArray,
     Trees,
     gather_holdings,
     grow_tree,
-    join,
+    join_trees,
     nonconformity,
 )
 from ..model.associations import MAX_INPUTS, Associations
@@ -37,8 +38,8 @@ from ..tables.schema import EncodedRows, Schema
 
 # Rows in the smallest node that may reject a level.
 MIN_SAMPLES_LEAF = 20
-# Where fewer rows are to be expected, the lack of a level is chance: 5 % of nodes have none of 3.
-CHANCE = 3
+# If fewer rows are expected, a level may be lacking by chance: of 3 expected ones, in 5 % of nodes.
+MIN_EXPECTED_ROWS = 3
 
 
 class Support:
@@ -72,7 +73,7 @@ class Support:
             return np.empty((0, tree_codes.shape[1]))
         size = np.max([chain.nonconformity(tree_codes) for chain in self.chains_], axis=0)
         expected = size * self.chains_[-1].share(tree_codes)
-        return np.where(expected < CHANCE, 0.0, expected).max(axis=0, keepdims=True)
+        return np.where(expected < MIN_EXPECTED_ROWS, 0.0, expected).max(axis=0, keepdims=True)
 
 
 def level_positions(schema: Schema) -> IntArray:
@@ -121,7 +122,7 @@ class LevelChain:
             response = tree_response(rows, position)
             return grow_tree(columns, inputs, response, rows.tree_codes[position], growth)
 
-        trees = join(list(map_ordered(tree, responses.tolist(), n_jobs)), columns.by_set)
+        trees = join_trees(list(map_ordered(tree, responses.tolist(), n_jobs)), columns.by_set)
         return cls.of(schema, responses, trees, contradictions=contradictions)
 
     @classmethod
@@ -134,7 +135,7 @@ class LevelChain:
         forest = Forest(trees, responses, n_levels)
         return cls(gather_holdings(forest, contradictions=contradictions))
 
-    def nonconformity(self, codes: Codes) -> Codes:
+    def nonconformity(self, codes: Codes) -> Int32Array:
         """Per response, the size of the largest node that rejects the level; 0 for none."""
         return nonconformity(self.held, codes)
 

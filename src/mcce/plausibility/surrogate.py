@@ -30,37 +30,39 @@ from ..tables.schema import EncodedRows
 from .boosting import RARE_LEVEL_ROWS, BinnedColumns, BoostedTrees, predict_each, screen
 
 Link = Literal["logit", "identity", "label"]
-# Training rows that are enough to learn from, and one in ``HELD_OUT`` of them is held out.
+# It learns from at most this many training rows, and holds out one in ``HELD_OUT`` of them.
 MAX_ROWS, HELD_OUT = 20_000, 6
-# Inputs of the trees.
+# The most inputs of the trees.
 MAX_INPUTS = 64
-# Where a linear model leaves no more over than this share, trees alone are not tried.
-NEARLY_NOTHING = 0.1
-# Standard deviation of normal errors over the median of their size.
-NORMAL = 1.4826
+# If the errors of the linear model are at most this share of the response, in standard deviations,
+# trees alone are not tried.
+SMALL_ERROR = 0.1
+# The standard deviation of normal errors, divided by the median of their absolute values.
+DEVIATION_PER_MEDIAN = 1.4826
 # Small trees first: they capture main effects, which extrapolate.
 SMALL_TREES = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
 LARGE_TREES = BoostedTrees(n_trees=100, max_leaves=32)
-# Levels of a feature with effects of their own, and terms of all features, at most.
+# The most levels of a feature with effects of their own, and the most terms of all features.
 MAX_LEVELS, MAX_TERMS = 64, 400
-# Effects are shrunk as by this many rows without any.
+# Effects are shrunk as if this many rows without any effect were added.
 RIDGE = 1.0
-# Bits of an effect, beside the range of the response.
+# Effects keep this many bits relative to the range of the response.
 EFFECT_BITS = 30
-# Probabilities are clipped to here and as much below 1.
+# Probabilities are clipped to this and to 1 minus this.
 MIN_PROBABILITY = 2.0**-14
-# Values of each feature that show how far responses spread.
-N_LEVELS = 5
-# Larger scores count as this.
+# Values of each feature at which the range of responses is measured.
+N_RANGE_VALUES = 5
+# Scores are clipped to this size.
 MAX_SCORE = 2.0**1000
 
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """What imitates a decision, and how well; ``explainer.surrogate_`` is one."""
+    """A model of the predictor's scores, and how good it is; see ``explainer.surrogate_``."""
 
     trees: tuple[BoostedTrees, ...]
-    # By feature what each tree code adds to the trees; empty if the trees do better alone.
+    # By feature the effect of each tree code, which is added to the trees; empty if trees alone
+    # predict better.
     effects: tuple[FloatArray, ...]
     link: Link
     threshold: float
@@ -94,10 +96,10 @@ class Surrogate:
             return _predict(trees, effects, table.codes[:, held_out])
 
         effects = _fit_effects(rows, response, others)
-        left_over = _spread(known - _add_effects(effects, table.codes[:, held_out]))
-        if not effects or left_over > NEARLY_NOTHING * _spread(known):
+        left_over = _standard_deviation(known - _add_effects(effects, table.codes[:, held_out]))
+        if not effects or left_over > SMALL_ERROR * _standard_deviation(known):
             predicted = predict(())
-            if left_over >= _spread(known - predicted):
+            if left_over >= _standard_deviation(known - predicted):
                 effects = ()
         if effects:
             # With more rows there may be too many terms.
@@ -107,8 +109,8 @@ class Surrogate:
         return cls(trees, effects, link, threshold, *quality, chosen.size, held_out.size)
 
     @classmethod
-    def unlearned(cls) -> Surrogate:
-        """A surrogate that knows nothing: each row is as likely valid as not."""
+    def uninformed(cls) -> Surrogate:
+        """A surrogate that knows nothing: every row is valid with probability 1/2."""
         return cls((), (), "label", math.nan, 0.0, 0.0, 0.5, 0, 0)
 
     def __repr__(self) -> str:
@@ -118,9 +120,9 @@ class Surrogate:
         )
 
     def inputs(self, most: int, among: IntArray) -> IntArray:
-        """Positions of those of some features that matter most, at most ``most``.
+        """Positions of the features that matter most, at most ``most`` of those in ``among``.
 
-        That is those with the largest effects, and that the trees split most often.
+        Features matter if they have large effects, or if the trees often split on them.
         """
         weight = np.zeros(int(among.max(initial=-1)) + 1)
         for trees in self.trees:
@@ -144,13 +146,13 @@ class Surrogate:
         """The predictor's scores of rows, on the scale of the surrogate."""
         return _response(scored, self.link)
 
-    def spread(self, n_codes: IntArray) -> float:
-        """How far responses spread: the sum of their ranges if one feature varies at a time."""
-        codes = np.tile((n_codes // 2)[:, None, None], (1, n_codes.size, N_LEVELS))
-        levels = np.rint(np.linspace(0, n_codes - 1, N_LEVELS, axis=1))
+    def response_range(self, n_codes: IntArray) -> float:
+        """The ranges of the responses if one feature at a time varies, summed over the features."""
+        codes = np.tile((n_codes // 2)[:, None, None], (1, n_codes.size, N_RANGE_VALUES))
+        levels = np.rint(np.linspace(0, n_codes - 1, N_RANGE_VALUES, axis=1))
         codes[np.arange(n_codes.size), np.arange(n_codes.size)] = levels
         response = self.predict(codes.reshape(n_codes.size, -1).astype(np.int32))
-        return float(np.ptp(response.reshape(-1, N_LEVELS), axis=1).sum())
+        return float(np.ptp(response.reshape(-1, N_RANGE_VALUES), axis=1).sum())
 
     def desired(self, decision: Decision) -> Interval:
         """The desired responses."""
@@ -158,7 +160,7 @@ class Surrogate:
             return Interval(0.5, math.inf)
         low, high, margin = self.threshold, math.inf, decision.min_margin
         if isinstance(decision.desired, Interval):
-            # An end that a probability cannot pass does not count.
+            # No probability is below 0 or above 1, so such ends bound nothing.
             low, high = decision.desired.low, decision.desired.high
             low = -math.inf if decision.columns and low <= 0 else low + margin
             high = math.inf if decision.columns and high >= 1 else high - margin
@@ -179,7 +181,7 @@ def _predict(
 def _boost(
     table: BinnedColumns, response: FloatArray, inputs: IntArray, row_numbers: IntArray
 ) -> tuple[BoostedTrees, ...]:
-    """Small trees, then large ones that predict what these leave over."""
+    """Small trees, then large ones that predict the errors of the small ones."""
     row_numbers = np.sort(row_numbers)
     small = clone(SMALL_TREES).fit(table, response, inputs=inputs, row_numbers=row_numbers)
     left_over = np.zeros_like(response)
@@ -235,7 +237,10 @@ def _terms(feature: Feature, codes: Codes) -> FloatArray:
 
 
 def _standardized(numbers: FloatArray, counts: IntArray) -> FloatArray:
-    """Numbers around 0, in standard deviations; all 0 where these have no value; 0 for missing."""
+    """Numbers minus their mean, in standard deviations; 0 for missing.
+
+    All are 0 if the standard deviation is 0 or not finite.
+    """
     known = ~np.isnan(numbers)
     n = max(int(counts[known].sum()), 1)
     with np.errstate(all="ignore"):
@@ -246,7 +251,7 @@ def _standardized(numbers: FloatArray, counts: IntArray) -> FloatArray:
 
 
 def _link(scored: ScoredRows, decision: Decision) -> tuple[Link, float]:
-    """What to imitate, and for labels the threshold of the scores."""
+    """The scale on which to model scores, and for labels the threshold of the scores."""
     threshold = math.nan
     if not np.isfinite(scored.score).all():
         return "label", threshold
@@ -278,11 +283,11 @@ def _logit(shares: FloatArray) -> FloatArray:
 def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float, float]:
     """Share of variance explained, rank correlation, and typical error."""
     # The median, since a few huge errors say little of the others.
-    typical = NORMAL * float(np.median(np.abs(response - predicted)))
-    # In shares of the largest, so that no square overflows or vanishes.
+    typical = DEVIATION_PER_MEDIAN * float(np.median(np.abs(response - predicted)))
+    # Divided by the largest, so that no square overflows or becomes 0.
     largest = max(np.abs(predicted).max(), np.abs(response).max()) or 1.0
     error, variance = np.mean(((response - predicted) / largest) ** 2), np.var(response / largest)
-    # A variance that all but vanishes must not make it infinite.
+    # Bounded, since a tiny variance would make it infinite.
     r2 = max(1 - error / variance, -1e9) if variance else 0.0
     ranks = [pd.Series(values).rank().to_numpy() for values in (predicted, response)]
     ranks = [rank - (rank.size + 1) / 2 for rank in ranks]
@@ -291,7 +296,7 @@ def _quality(predicted: FloatArray, response: FloatArray) -> tuple[float, float,
     return float(r2), min(max(float(agreement), -1.0), 1.0), typical
 
 
-def _spread(values: FloatArray) -> float:
+def _standard_deviation(values: FloatArray) -> float:
     """Standard deviation of values whose squares may overflow."""
     largest = np.abs(values).max() or 1.0
     return float(largest * np.std(values / largest))

@@ -26,7 +26,6 @@ from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
 from ..distances import measure_rows
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
 from ..protocols import Distance
-from ..tables.features import resolution
 from ..tables.schema import OWN, EncodedRows, Schema
 
 # Imported where they are used: the paper's search needs none of these.
@@ -182,7 +181,7 @@ class KeepsRelation:
         if not isinstance(self.relation, Equality):
             return 0.0
         target = schema.features[schema.names.index(self.relation.target)]
-        return resolution(target) / 2 + 2 * self.relation.rounding
+        return target.resolution / 2 + 2 * self.relation.rounding
 
 
 class IsPlausible:
@@ -191,8 +190,8 @@ class IsPlausible:
     def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
         self.model, self.min_plausibility = model, min_plausibility
         self._encodings: CandidateEncodings | None = None
-        # The people of the last call; the nonconformity of their own rows, NaN if unknown; and in
-        # wide tables, where rows are assessed by their changes alone, what does so.
+        # Of the last call: the people; the nonconformity of their own rows, NaN if unknown; and for
+        # wide tables, in which rows are assessed by their changes alone, what assesses them.
         self._people: tuple[EncodedRows, FloatArray, ChangedRows | None] | None = None
 
     @property
@@ -202,7 +201,7 @@ class IsPlausible:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that are plausible enough."""
-        rows, own, changed_rows = self._about(selected.rows)
+        rows, own, changed_rows = self._read_people(selected.rows)
         encodings = self._encodings
         if (
             encodings is None
@@ -225,7 +224,7 @@ class IsPlausible:
         plausible[odd] = assessed.nonconformity[odd] <= own[owner]
         return plausible
 
-    def _about(self, rows: EncodedRows) -> tuple[EncodedRows, FloatArray, ChangedRows | None]:
+    def _read_people(self, rows: EncodedRows) -> tuple[EncodedRows, FloatArray, ChangedRows | None]:
         known = self._people
         if known is None or known[0] is not rows:
             from ..plausibility.model import ChangedRows

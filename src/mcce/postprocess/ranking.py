@@ -15,7 +15,7 @@ import numpy as np
 
 from ..candidates import Candidates
 from ..distances import axes_of, is_plain_gower
-from ..kernels import BoolArray, Codes, IntArray, Listing, rank
+from ..kernels import BoolArray, Int32Array, IntArray, Listing, rank
 from .filters import RowFilter, RowRules
 
 # Valid candidates to choose diverse answers from, for each counterfactual wanted.
@@ -78,7 +78,7 @@ class RankedCandidates:
             axes=None if self._axes is None else self._axes.take(person),
         )
 
-    def plausible(self, person: IntArray, draw: Codes, some: BoolArray) -> BoolArray:
+    def plausible(self, person: IntArray, draw: Int32Array, some: BoolArray) -> BoolArray:
         """Which of some candidates are plausible: all of them if that is not required."""
         check = self.ranking.rules.plausible
         if check is None:

@@ -18,15 +18,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..candidates import CandidateRows, MeasuredRows
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, Listing, RowTable
+from ..kernels import BoolArray, Codes, FloatArray, Int32Array, IntArray, Listing, RowTable
 from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from .diversity import NonRedundant, diverse_ranks
 from .ranking import RankedCandidates
 
-# People who need more candidates get a list this many times as long.
-LIST_MORE = 8
-# Size of a batch, as a share of all that were scored before.
-GROWTH = 5 / 6
+# If people need more candidates, their list becomes this many times as long.
+LIST_GROWTH = 8
+# Size of a batch, as a share of all rows that were scored before.
+BATCH_GROWTH = 5 / 6
 # The fewest excluded candidates in one call of the predictor.
 N_EXCLUDED = 1_000
 # The first number of proofs in keys: people count up from 0, groups down from -1, proofs from here.
@@ -75,10 +75,10 @@ class LazyValidation:
         """
         wanted = self.ranked.n_wanted
         person = np.flatnonzero(~self.settled)
-        at = self.n_tried + np.arange(max(wanted, int(GROWTH * self.n_tried)))
+        at = self.n_tried + np.arange(max(wanted, int(BATCH_GROWTH * self.n_tried)))
         n_listed = self.listing.draw.shape[1]
         if at[-1] >= n_listed and n_listed < self.ranked.candidates.shape[1]:
-            self.listing = self.ranked.list_best(person, LIST_MORE * n_listed)
+            self.listing = self.ranked.list_best(person, LIST_GROWTH * n_listed)
             self._row[person] = np.arange(person.size)
         listed = at < self.n_allowed[person][:, None]
         place = self._row[person][:, None], np.minimum(at, self.listing.draw.shape[1] - 1)
@@ -109,7 +109,7 @@ class LazyValidation:
     def to_measured(
         self,
         person: IntArray,
-        draw: Codes,
+        draw: Int32Array,
         rank: IntArray,
         score: FloatArray,
         sparsity: Codes,
@@ -134,7 +134,7 @@ class LazyValidation:
         who, at = np.nonzero(np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None])
         n_done = 0
         while n_done < who.size:
-            n_rows = min(max(N_EXCLUDED, int(GROWTH * self.n_evaluated)), ROWS_PER_CALL)
+            n_rows = min(max(N_EXCLUDED, int(BATCH_GROWTH * self.n_evaluated)), ROWS_PER_CALL)
             batch = slice(n_done, n_done + n_rows)
             self._score_draws(person[who[batch]], listing.draw[who[batch], at[batch]])
             n_done = batch.stop
@@ -147,7 +147,7 @@ class LazyValidation:
         return listing, listed, *self._score_listed(person, listing.draw, listed)
 
     def _validate(
-        self, person: IntArray, draw: Codes, listed: BoolArray
+        self, person: IntArray, draw: Int32Array, listed: BoolArray
     ) -> tuple[BoolArray, FloatArray]:
         """Which candidates are valid and may be returned, and the scores of the listed ones."""
         if self._nonredundant is None:
@@ -160,7 +160,7 @@ class LazyValidation:
         return self._nonredundant.keep(person, codes, valid), score
 
     def _score_listed(
-        self, person: IntArray, draw: Codes, listed: BoolArray
+        self, person: IntArray, draw: Int32Array, listed: BoolArray
     ) -> tuple[BoolArray, FloatArray]:
         """Decision and score of the listed candidates, shape (n_people, n_draws)."""
         valid, score = np.zeros_like(listed), np.zeros(listed.shape)
@@ -168,14 +168,14 @@ class LazyValidation:
         valid[listed], score[listed] = scored.valid, scored.score
         return valid, score
 
-    def _score_draws(self, person: IntArray, draw: Codes) -> ScoredRows:
+    def _score_draws(self, person: IntArray, draw: Int32Array) -> ScoredRows:
         """Score and decision of candidates; people of a group share theirs."""
         rows, keys = self.ranked.candidates.select(person, draw), self._keys(person, draw)
         scored, n_new = self.scores.score(self.decision, rows, keys)
         self.n_evaluated += n_new
         return scored
 
-    def _keys(self, person: IntArray, draw: Codes) -> Codes:
+    def _keys(self, person: IntArray, draw: Int32Array) -> Codes:
         """What tells candidates apart in memory: their group and their draws."""
         candidates = self.ranked.candidates
         codes = candidates.comparison.codes[:, candidates.group[person], draw]

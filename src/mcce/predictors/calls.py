@@ -29,8 +29,9 @@ from ..tables.frames import FrameAdapter
 
 FrameLike: TypeAlias = pd.DataFrame | np.ndarray
 
-# By library: the module that knows its objects. It has what it needs of ``adapt(predictor)``,
-# ``check_rows(predictor, rows)``, ``known_columns(predictor)`` and ``written_name(name)``.
+# By library: the module that knows its objects. Each module defines those of ``adapt(predictor)``,
+# ``check_rows(predictor, rows)``, ``known_columns(predictor)`` and ``written_name(name)`` that the
+# library needs.
 LIBRARIES = {
     "catboost": "catboost",
     "lightgbm": "lightgbm",

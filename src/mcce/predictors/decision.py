@@ -44,8 +44,8 @@ Method = Literal["predict_proba", "decision_function", "predict", "call"]
 # Rows that the predictor scores in one call, at most: candidates, and training rows at fit.
 ROWS_PER_CALL, FIT_ROWS_PER_CALL = 100_000, 2**20
 LabelMeasure = Literal["score", "margin"]
-# If refused and accepted margins are this close, a hundredth of their range, the threshold between
-# them is taken to be 0.
+# If the margins of refused and accepted rows are this close, a hundredth of their possible range,
+# the threshold between them is taken to be 0.
 NARROW_MARGIN = 0.02
 
 
@@ -216,7 +216,7 @@ class LabelRule:
         """Which rows are accepted, and for which others ``predict`` must be called."""
         values = probabilities.measure(self.measure)
         accepted = values > self.high
-        # Not by <=: a margin may be NaN, which tells nothing.
+        # Not with <=: if a margin is NaN, ``predict`` must decide.
         return accepted, ~accepted & ~(values < self.low)
 
 

@@ -41,12 +41,12 @@ from ..kernels import check_cancellation
 # A request holds at most this part of a second's rows, so that rows go out evenly.
 PART = 10
 # Share of the rate that may go unused so that all requests have the same size.
-LEFT_OUT = 0.02
+UNUSED_SHARE = 0.02
 # Requests that travel this many seconds longer than others still do not arrive too fast.
 SLACK = 0.05
 
 PORTS = {"http": 80, "https": 443}
-# Set here, by what is sent and how.
+# Headers that users cannot set, since they depend on what is sent.
 OWN_HEADERS = ("content-length", "transfer-encoding", "content-encoding", "connection")
 CHUNK = 2**16
 # Status line, headers and the lengths between chunks of a body come on top of its bytes.
@@ -104,7 +104,7 @@ class RateLimiter:
             return most
         rate = self.rows_per_second
         sizes = range(min(most, int(rate / PART)), 1, -1)
-        return next((size for size in sizes if rate % size <= LEFT_OUT * rate), 1)
+        return next((size for size in sizes if rate % size <= UNUSED_SHARE * rate), 1)
 
     @contextmanager
     def turn(self, n_rows: int) -> Iterator[int]:
@@ -113,7 +113,7 @@ class RateLimiter:
         Yields the number of failures so far, which :meth:`resume` needs.
         """
         n_running = 0
-        # All of it, so that Ctrl-C at any moment leaves no turn taken.
+        # The wait is inside, so that Ctrl-C at any moment gives the turn back.
         try:
             with self._changed:
                 while (seconds := self._seconds_left(n_rows)) > 0:

@@ -164,7 +164,7 @@ def _check_known(schema: Schema, rows: EncodedRows, names: Sequence[Hashable]) -
 def _places_to_widen(
     schema: Schema, names: Sequence[Hashable], targets: Sequence[ComputedColumn]
 ) -> list[int]:
-    """Places among the mutable features of what is widened, with all that would give it away.
+    """Places, among the mutable features, of all that is widened, so that nothing gives it away.
 
     A column that follows from a quasi-identifier is widened too, and so is what a quasi-identifier
     follows from.

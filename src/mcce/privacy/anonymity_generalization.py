@@ -28,7 +28,7 @@ import pandas as pd
 
 from ..kernels import BoolArray, IntArray
 from ..tables.columns import as_comparable, is_missing, is_time, plain, unit_of
-from ..tables.features import Feature, decimals, is_float32, to_decimal
+from ..tables.features import Feature, is_float32, to_decimal
 from ..tables.text import short_line
 
 # Levels that are tried next, those with the most people.
@@ -52,7 +52,7 @@ PERIODS, YEARS = ("h", "D", "M", "Q"), (1, 5, 10, 50, 100)
 
 
 @dataclass(frozen=True)
-class Own:
+class AnswerValue:
     """A value of an answer."""
 
     code: int
@@ -98,16 +98,16 @@ class Widening:
     def __init__(self, feature: Feature) -> None:
         self.feature = feature
         self._n_known = len(feature.known)
-        self._ranges: dict[Own, list[Cell]] = {}
+        self._ranges: dict[AnswerValue, list[Cell]] = {}
 
-    def start(self, own: Own) -> Cell:
+    def start(self, own: AnswerValue) -> Cell:
         """The cell of a single value."""
         if own.value is None or not self.feature.ordered:
             return Cell(levels=(own.code,) if own.code >= 0 else ())
         run = (own.code, own.code) if own.code >= 0 else NO_RUN
         return Cell(run, low=own.value, high=own.value)
 
-    def wider(self, own: Own, cell: Cell, counts: IntArray) -> list[Wider]:
+    def wider(self, own: AnswerValue, cell: Cell, counts: IntArray) -> list[Wider]:
         """Wider cells with more people."""
         if cell.is_whole or not counts.any():
             return []
@@ -119,7 +119,7 @@ class Widening:
                 found.append((wide, int(gain)))
         return found
 
-    def narrower(self, own: Own, cell: Cell) -> list[Cell]:
+    def narrower(self, own: AnswerValue, cell: Cell) -> list[Cell]:
         """Cells inside another one, the narrowest first."""
         found = [self.start(own)]
         if not self.feature.ordered:
@@ -137,14 +137,14 @@ class Widening:
         missing = (self._n_known,) if self.feature.has_missing else ()
         return Cell((0, self._n_known - 1), missing, 1.0, is_whole=True)
 
-    def _some(self, own: Own, cell: Cell, counts: IntArray) -> Iterator[Cell]:
+    def _some(self, own: AnswerValue, cell: Cell, counts: IntArray) -> Iterator[Cell]:
         if not self.feature.ordered:
             yield from self._sets(own, cell, counts)
         else:
             yield from (wide for wide in self._inner_ranges(own) if wide.covers(cell))
         yield self.whole()
 
-    def _inner_ranges(self, own: Own) -> list[Cell]:
+    def _inner_ranges(self, own: AnswerValue) -> list[Cell]:
         """All ranges around a value but the whole."""
         if own.value is None or (own.code < 0 and self.feature.kind == "categorical"):
             return []
@@ -154,7 +154,7 @@ class Widening:
             self._ranges[own] = list(cells)
         return self._ranges[own]
 
-    def _sets(self, own: Own, cell: Cell, counts: IntArray) -> Iterator[Cell]:
+    def _sets(self, own: AnswerValue, cell: Cell, counts: IntArray) -> Iterator[Cell]:
         """Sets with one more level, for the levels with the most people."""
         most = np.argsort(-counts, kind="stable")[:MAX_NEXT_LEVELS]
         for code in most[counts[most] > 0].tolist():
@@ -162,7 +162,7 @@ class Widening:
             if len(levels) < self.feature.n_codes:
                 yield Cell(levels=levels, loss=self._share(len(levels), own))
 
-    def _runs(self, own: Own) -> Iterator[Cell]:
+    def _runs(self, own: AnswerValue) -> Iterator[Cell]:
         """Runs of levels around one."""
         known = self.feature.known.array
         lows = range(max(0, own.code - LONGEST_RUN), own.code + 1)
@@ -172,12 +172,12 @@ class Widening:
             if 1 < n_levels < self._n_known:
                 yield Cell((low, high), (), self._share(n_levels, own), known[low], known[high])
 
-    def _share(self, n_levels: int, own: Own) -> float:
+    def _share(self, n_levels: int, own: AnswerValue) -> float:
         unseen = own.code < 0
         return (n_levels + unseen - 1) / (self.feature.n_codes + unseen - 1)
 
 
-def _number_cells(feature: Feature, own: Own) -> Iterator[Cell]:
+def _number_cells(feature: Feature, own: AnswerValue) -> Iterator[Cell]:
     """The ranges with round ends around a number, one of those with the same people."""
     ranges = round_ranges(feature, own.value)
     if not ranges:
@@ -226,13 +226,13 @@ def _cell(end: Any, dtype: Any) -> Any:
     return int(end) if dtype.kind in "iu" else float(end)
 
 
-def describe_cell(feature: Feature, own: Own, cell: Cell) -> dict[str, Any]:
+def describe_cell(feature: Feature, own: AnswerValue, cell: Cell) -> dict[str, Any]:
     """The row of a cell in the table of cells.
 
     Examples
     --------
     >>> feature = Feature.learn(pd.Series([4, 12, 24], name="months"), kind=None, immutable=False)
-    >>> describe_cell(feature, Own(1, 12), Cell((0, 1), loss=0.5, high=15))["text"]
+    >>> describe_cell(feature, AnswerValue(1, 12), Cell((0, 1), loss=0.5, high=15))["text"]
     'at most 15'
     """
     row: dict[str, Any] = {"kind": "range", "low": None, "high": None, "levels": None}
@@ -251,7 +251,7 @@ def describe_cell(feature: Feature, own: Own, cell: Cell) -> dict[str, Any]:
     return row | {"low": cell.low, "high": cell.high, "text": _range_text(cell)}
 
 
-def _describe_set(feature: Feature, own: Own, cell: Cell) -> dict[str, Any]:
+def _describe_set(feature: Feature, own: AnswerValue, cell: Cell) -> dict[str, Any]:
     levels = [own.value] if own.code < 0 and own.value is not None else []
     missing = own.value is None or (feature.has_missing and feature.n_codes - 1 in cell.levels)
     n_known = len(feature.known)
@@ -292,11 +292,11 @@ def _listed(texts: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def own_values(column: pd.Series[Any], exact: np.ndarray) -> list[Own]:
+def answer_values(column: pd.Series[Any], exact: np.ndarray) -> list[AnswerValue]:
     """The values of a column of answers."""
     missing = is_missing(column)
     cells = [None if none else column.iloc[at] for at, none in enumerate(missing.tolist())]
-    return [Own(int(code), cell) for code, cell in zip(exact, cells, strict=True)]
+    return [AnswerValue(int(code), cell) for code, cell in zip(exact, cells, strict=True)]
 
 
 def round_ranges(feature: Feature, value: Any) -> list[Range]:
@@ -318,7 +318,7 @@ def round_ranges(feature: Feature, value: Any) -> list[Range]:
     if is_time(known.dtype):
         return _duration_ranges(known, pd.Timedelta(value))
     least, most = to_decimal(known.iloc[0]), to_decimal(known.iloc[-1])
-    return list(_number_ranges(to_decimal(value), least, most, decimals(feature)))
+    return list(_number_ranges(to_decimal(value), least, most, feature.decimals))
 
 
 def _number_ranges(

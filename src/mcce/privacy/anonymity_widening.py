@@ -26,7 +26,7 @@ from ..kernels import BoolArray, Codes, IntArray, draw_keys, person_keys, pick
 from ..predictors.decision import ROWS_PER_CALL
 from ..tables.columns import differ
 from ..tables.schema import OWN, EncodedRows
-from .anonymity_generalization import NO_RUN, Cell, Own, Widening, own_values
+from .anonymity_generalization import NO_RUN, AnswerValue, Cell, Widening, answer_values
 
 # Rows that are scored to choose a cell.
 ROWS_TO_CHOOSE = 100
@@ -64,7 +64,7 @@ class WidenedAnswer:
     """An answer that is being widened."""
 
     answer: int
-    own: list[Own]
+    own: list[AnswerValue]
     cells: list[Cell]
     crowd: int
     is_pure: bool = True
@@ -88,7 +88,7 @@ class Widener:
     def run(self) -> list[WidenedAnswer]:
         """The answers, each with a crowd that is large enough."""
         rows, widened = self.answers.rows, []
-        columns = [own_values(rows.frame.iloc[:, at], rows.codes[at]) for at in self.positions]
+        columns = [answer_values(rows.frame.iloc[:, at], rows.codes[at]) for at in self.positions]
         for answer in range(len(self.answers)):
             own = [column[answer] for column in columns]
             cells = [w.start(value) for w, value in zip(self.widenings, own, strict=True)]

@@ -122,7 +122,7 @@ class Figure:
 
 @dataclass(frozen=True, eq=False)
 class PrivacyAudit:
-    """What an audit found; :func:`mcce.privacy.audit` and its sisters make one.
+    """What an audit found; :func:`mcce.privacy.audit` makes one.
 
     Parameters
     ----------

@@ -28,12 +28,12 @@ from ..kernels import (
     Trees,
     check_cancellation,
     descend,
-    join,
+    join_trees,
     leaf_frequency,
     times_seen_before,
+    with_decision,
 )
 from ..model.arrays import tree_sizes
-from ..model.growing import with_decision
 from ..runtime.progress import ProgressBar
 from ..tables.schema import EncodedRows, Schema
 from .private_accounting import Plan
@@ -117,7 +117,7 @@ def grow_private_chain(
         trees.append(make_tree(root, response, coding, 1 / plan.of_tree))
         bar.show(n_before + 1)
     bar.close()
-    return join(trees, coding.by_set), max(round(float(np.mean(n_desired))), 1)
+    return join_trees(trees, coding.by_set), max(round(float(np.mean(n_desired))), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ def make_tree(root: NoisyNode, response: int, coding: Coding, scale: float) -> T
             n_values = max(round(max(int(node.counts.sum()), 0) * factor), 1)
             # A multiple keeps exact shares exact.
             n_values *= -(-min(max(MIN_LEAF_VALUES, bins.size), MAX_LEAF_VALUES) // n_values)
-            draft.add_leaf(spread(shares, n_values, bins))
+            draft.add_leaf(codes_with_shares(shares, n_values, bins))
             return
         left = node.goes_left[coding.bins[node.column]]
         # The bit after the last code, for levels that are not declared, goes right.
@@ -229,12 +229,12 @@ def shrink(counts: IntArray, above: FloatArray, noise: float) -> FloatArray:
     return above if not total else (own + noise * above) / (total + noise)
 
 
-def spread(shares: FloatArray, n_values: int, bins: Codes) -> Codes:
+def codes_with_shares(shares: FloatArray, n_values: int, bins: Codes) -> Codes:
     """Codes whose bins have given shares, evenly spread inside each bin, ascending.
 
     Examples
     --------
-    >>> spread(np.array([0.75, 0.25]), 4, np.array([0, 0, 0, 1])).tolist()
+    >>> codes_with_shares(np.array([0.75, 0.25]), 4, np.array([0, 0, 0, 1])).tolist()
     [0, 1, 2, 3]
     """
     exact = shares * n_values

@@ -18,9 +18,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..errors import SavedFileError
-from ..kernels import BoolArray, FloatArray, IntArray, Trees
+from ..kernels import BoolArray, FloatArray, IntArray, Trees, with_decision
 from ..model.arrays import ChainRules, unpack_order, unpack_trees
-from ..model.growing import with_decision
 from ..model.leaves import LeafChain, ListedLeaves
 from ..tables.schema import EncodedRows, Schema
 from .private_accounting import Ledger, Plan, check_settings, private_order
@@ -123,7 +122,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         EncodedRows
             The rows that :meth:`fit` takes.
         """
-        check_settings(self)
+        self._check()
         return encode_public(self.domains, data, **names)
 
     def fit(
@@ -152,7 +151,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         PrivateTrees
             Itself.
         """
-        check_settings(self)
+        self._check()
         domains = check_public(rows.schema, self.domains)
         order = private_order(self.visit_order, rows.schema)
         bins = with_decision(bin_rows(rows, domains), is_desired)
@@ -170,6 +169,9 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
             verbose=verbose,
         )
         return self._keep(rows.schema, order, trees)
+
+    def _check(self) -> None:
+        check_settings(self)
 
     def _plan(self, schema: Schema, order: IntArray) -> Plan:
         names = tuple(schema.names[at] for at in order)
@@ -215,7 +217,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         PrivateTrees
             Itself, as if fitted.
         """
-        check_settings(self)
+        self._check()
         check_public(schema, self.domains)
         private_order(self.visit_order, schema)
         order = unpack_order(arrays["visit_order"], self.visit_order, schema)

@@ -28,7 +28,7 @@ from ..constraints.conditions import to_floats
 from ..constraints.derived import Derived
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
 from ..tables.columns import as_numbers, is_time
-from ..tables.features import ULPS, Feature, decimals, epsilon, is_number, known_numbers
+from ..tables.features import ULPS, Feature, epsilon
 from ..tables.schema import OWN, EncodedRows, Schema
 from .kinds import Dependency, Equivalence, Linear
 from .relation import Equality, FoundRelation, match_values, values_of
@@ -132,7 +132,7 @@ def _is_suitable(rule: Rule, schema: Schema) -> bool:
     """Whether the target can hold what a rule gives, and a table tells its values apart."""
     by_name = {feature.name: feature for feature in schema.features}
     if not isinstance(rule, Dependency):
-        return is_number(by_name[rule.target])
+        return by_name[rule.target].is_number
     # Tables hold numbers as float64, which merges integers beyond 2**53; times have units.
     features = [by_name[name] for name in rule.features]
     return not any(
@@ -238,14 +238,14 @@ class FormulaFollower:
         self._formula = rule.compute(rows.frame)
         self._own = as_numbers(rows.frame.iloc[:, int(rows.schema.mutable[column.place])])
         self._column_cache: ColumnCache = {}
-        self._n_decimals = decimals(feature)
+        self._n_decimals = feature.decimals
         if isinstance(rule, Derived):
             self._relative, self._most, self._slack = False, rule.allowed_deviation(feature), 0.0
         else:
             self._relative, self._most, self._slack = rule.relative, rule.tolerance, rule.rounding
         # A relation that was found holds where its formula is undefined, so the value stays.
         self._may_be_missing = isinstance(rule, Derived) and feature.has_missing
-        self._known = known = known_numbers(feature)
+        self._known = known = feature.known_numbers
         self._largest = np.inf if feature.table.dtype.kind == "f" else MAX_EXACT_INTEGER
         self._noise = ULPS * epsilon(feature.table.dtype) * np.abs(known).max(initial=0.0)
         self._low, self._high = known.min(initial=np.inf), known.max(initial=-np.inf)

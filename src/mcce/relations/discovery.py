@@ -56,7 +56,7 @@ def find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
 
 def most_relations(n_columns: int) -> int:
     """How many relations can be found between some columns."""
-    # Of two columns, the conditions of an equivalence exclude each other: each is in one at most.
+    # The conditions on a column exclude each other, so each is in one equivalence at most.
     per_pair = 2 + 2 + (MAX_LEVELS + 1)  # orderings and dependencies both ways, and equivalences
     return 3 * n_columns + per_pair * n_columns * (n_columns - 1) // 2
 

@@ -28,7 +28,6 @@ import pandas as pd
 from ..caching import cached_property
 from ..kernels import Codes, FloatArray, IntArray, absorb, check_cancellation
 from ..tables.columns import EXACT_IN_FLOAT64, assemble, is_time, unit_of, unwrapped
-from ..tables.features import resolution
 from ..tables.schema import EncodedRows, Schema
 from .relation import Relation
 
@@ -96,7 +95,7 @@ class TrainingColumns:
 
     def half_unit(self, name: Hashable) -> float:
         """Half a unit of a column's last decimal; 0 if it has too many to tell."""
-        return resolution(self.schema.features[self.schema.names.index(name)]) / 2
+        return self.schema.features[self.schema.names.index(name)].resolution / 2
 
     def frame(self, names: Sequence[Hashable], rows: slice | IntArray) -> pd.DataFrame:
         """Some columns of some rows."""

@@ -114,8 +114,8 @@ def with_tolerance(
         if needed and (gap[zero] <= rounding).all():
             options.append(replace(exact, tolerance=_round_up(needed * margin), relative=True))
         best = min(options, key=lambda one: fit.n_passing(_allowed(one, fit.formula)).sum())
-    spread = np.abs(fit.target - np.median(fit.target)).mean()
-    most = MAX_TOLERANCE * margin * spread
+    mean_deviation = np.abs(fit.target - np.median(fit.target)).mean()
+    most = MAX_TOLERANCE * margin * mean_deviation
     return best if _allowed(best, fit.formula).mean() <= most else None
 
 

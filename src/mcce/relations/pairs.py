@@ -31,7 +31,7 @@ from .relation import values_of
 # Up to this share of rows may be broken in a relation that is listed.
 MAX_BROKEN = 0.02
 
-# Orderings and dependencies are screened on this many rows, equivalences on this many.
+# Rows on which orderings and dependencies are screened, and rows for equivalences.
 ROWS_TO_SCREEN, ROWS_TO_MATCH = 2000, 20_000
 
 # At least this share of rows would be broken if the columns had nothing to do with each other.

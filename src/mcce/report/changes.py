@@ -19,7 +19,7 @@ import pandas as pd
 from ..counterfactuals.anonymous import AnonymousAnswers
 from ..tables.columns import differ, plain_cells
 from ..tables.features import Feature, is_float32
-from .rounding import Rung
+from .rounding import ShownNumber
 
 # The most reasons that a letter gives.
 MAX_REASONS = 4
@@ -37,7 +37,7 @@ class ChangedCell:
     before: Any
     after: Any
     is_number: bool = False
-    rung: Rung | None = None
+    shown: ShownNumber | None = None
     others: tuple[Any, ...] = ()
     ends: tuple[Any, Any] | None = None
     vague: bool = False
@@ -55,9 +55,9 @@ class ChangedCell:
             return self.ends == other.ends
         if self.after == other.after or self.after in other.others:
             return True
-        if self.rung is None or other.rung is None or self.direction != other.direction:
+        if self.shown is None or other.shown is None or self.direction != other.direction:
             return False
-        return self.direction == ("more" if self.rung.value > other.rung.value else "less")
+        return self.direction == ("more" if self.shown.value > other.shown.value else "less")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class ChangedColumn:
         feature: Feature,
         before: pd.Series[Any],
         after: pd.Series[Any],
-        rungs: Mapping[int, Rung],
+        shown: Mapping[int, ShownNumber],
         others: Mapping[int, Sequence[Any]],
     ) -> ChangedColumn:
         """Compare a column of people with that of their answers."""
@@ -119,7 +119,7 @@ class ChangedColumn:
         is_number = feature.kind == "numeric"
         changes = {
             at: ChangedCell(
-                feature.name, own, new, is_number, rungs.get(at), tuple(others.get(at, ()))
+                feature.name, own, new, is_number, shown.get(at), tuple(others.get(at, ()))
             )
             for at, own, new in cells
         }
@@ -143,15 +143,15 @@ def changes_of(
     for do, then in zip(actions, follow, strict=True):
         if any(change.feature in mentioned for change in then):
             # Another value would have other consequences.
-            do = [replace(change, others=(), rung=_nearest(change.rung)) for change in do]
+            do = [replace(change, others=(), shown=_nearest(change.shown)) for change in do]
         # If only such columns differ, they are what the person would have to change.
         answers.append(AnswerChanges(do, then) if do else AnswerChanges(then))
     return answers
 
 
-def _nearest(rung: Rung | None) -> Rung | None:
+def _nearest(shown: ShownNumber | None) -> ShownNumber | None:
     """How a number is shown, without the other values that would do."""
-    return None if rung is None else Rung(rung.value)
+    return None if shown is None else ShownNumber(shown.value)
 
 
 def principal_reasons(
@@ -204,21 +204,21 @@ def _widen(change: ChangedCell, cells: Mapping[Any, Mapping[str, Any]]) -> Chang
         others = [level for level in levels if level != change.before]
         if not others or len(others) > MAX_CLAUSE_LEVELS:
             return replace(change, vague=True)
-        return replace(change, after=others[0], others=tuple(others[1:]), rung=None)
+        return replace(change, after=others[0], others=tuple(others[1:]), shown=None)
     low, high = cell["low"], cell["high"]
     own = change.before
     inside = own is not None and (low is None or low <= own) and (high is None or own <= high)
-    return replace(change, ends=(low, high), rung=None, vague=inside)
+    return replace(change, ends=(low, high), shown=None, vague=inside)
 
 
 def with_shares(changes: Sequence[AnswerChanges], shares: Sequence[float]) -> list[AnswerChanges]:
-    """Answers with the share of their values that is accepted, where that is not all."""
+    """The changes of answers, with the share of their values that is accepted if that is not 1."""
     pairs = zip(changes, shares, strict=True)
     return [replace(c, share=shown_share(s)) if s < 1 else c for c, s in pairs]
 
 
 def shown_share(share: float) -> float:
-    """A share that is not rounded to all."""
+    """A share for a text; one below 1 is never shown as all."""
     return min(share, ALMOST_ALL) if share < 1 else share
 
 

@@ -29,7 +29,6 @@ from ..explainer import MCCE, requirements_of
 from ..kernels import IntArray
 from ..parameters import check_flag
 from ..tables.columns import EXACT_IN_FLOAT64
-from ..tables.features import is_number, known_numbers
 from ..tables.frames import FrameT
 from ..tables.schema import Schema
 from .changes import (
@@ -42,7 +41,7 @@ from .changes import (
     without_needless,
 )
 from .labels import Labels
-from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, Rung, round_answers
+from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, ShownNumber, round_answers
 from .sentences import Writer
 
 
@@ -182,13 +181,13 @@ class _Draft:
         )
         rounded = round_answers(how, answers)
         frame = rounded.as_given().set_axis(result.frame.index)
-        rungs, levels = _rungs(how, answers, rounded), rounded.levels_by_column(schema)
+        shown, levels = _shown_numbers(how, answers, rounded), rounded.levels_by_column(schema)
         if result.anonymous is not None:
             levels = {}  # they would do beside the exact values alone
         before = result.factuals.iloc[result.owner]
         changed = [
             ChangedColumn.read(
-                feature, before[name], frame[name], rungs.get(at, {}), levels.get(at, {})
+                feature, before[name], frame[name], shown.get(at, {}), levels.get(at, {})
             )
             for at, (name, feature) in enumerate(zip(schema.names, schema.features, strict=True))
         ]
@@ -211,7 +210,7 @@ class _Draft:
         spreads = {
             feature.name: feature.spread
             for feature in self.schema.features
-            if is_number(feature) and not self.labels.of(feature.name).levels
+            if feature.is_number and not self.labels.of(feature.name).levels
         }
         principal = [principal_reasons(answers, spreads) for answers in theirs]
         reasons = [[writer.reason(change) for change in changes] for changes in principal]
@@ -255,7 +254,7 @@ def _text(
         return writer.letter(answers, reasons)
     if status == ALREADY:
         return writer.already()
-    # A person who was answered has none if the predictor now refuses all answers.
+    # The predictor now refuses all answers of a person who had some.
     return writer.nothing("withdrawn" if status == ANSWERED else kind)
 
 
@@ -267,36 +266,37 @@ def _texts(texts: list[str], index: pd.Index[Any]) -> pd.Series[Any]:
 def _columns_to_round(
     schema: Schema, labels: Labels, constraints: Constraints
 ) -> dict[int, RoundedColumn]:
-    """The columns of numbers, but those whose values have words, by place among the mutable."""
+    """Numeric columns whose values have no words of their own, by place among the mutable ones."""
     columns = {}
     for place, position in enumerate(schema.mutable.tolist()):
         feature, label = schema.features[position], labels.of(schema.names[position])
         step = constraints.steps.get(position)
-        if not is_number(feature) or label.levels or not feature.known.size:
+        if not feature.is_number or label.levels or not feature.known.size:
             continue
         # Whole numbers that are not exact as floats are not rounded.
         if (
             feature.table.dtype.kind == "f"
-            or np.abs(known_numbers(feature)).max() < EXACT_IN_FLOAT64
+            or np.abs(feature.known_numbers).max() < EXACT_IN_FLOAT64
         ):
             least = 0.0 if step is None else step.size(feature)
             columns[place] = RoundedColumn(feature, label.rounding, least)
     return columns
 
 
-def _rungs(
+def _shown_numbers(
     how: RoundingSettings, answers: EncodedAnswers, rounded: RoundedAnswers
-) -> dict[int, dict[int, Rung]]:
+) -> dict[int, dict[int, ShownNumber]]:
     """How letters show each number that people would have to reach, by column and answer."""
-    rungs: dict[int, dict[int, Rung]] = {}
+    shown: dict[int, dict[int, ShownNumber]] = {}
     for place, column in how.columns.items():
         position = int(answers.rows.schema.mutable[place])
         numbers = answers.rows.all_numbers[position]
-        rungs[position] = {
-            answer: rounded.shown.get((answer, place)) or Rung(column.decimal(numbers[answer]))
+        shown[position] = {
+            answer: rounded.shown.get((answer, place))
+            or ShownNumber(column.decimal(numbers[answer]))
             for answer in np.flatnonzero(answers.acted[place] & ~np.isnan(numbers)).tolist()
         }
-    return rungs
+    return shown
 
 
 def _warn_of_refused(rounded: RoundedAnswers) -> None:

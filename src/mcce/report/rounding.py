@@ -27,7 +27,7 @@ from ..caching import cached_property
 from ..candidates import CandidateRows
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..tables.columns import plain
-from ..tables.features import Feature, decimals, is_float32, known_numbers, to_decimal
+from ..tables.features import Feature, is_float32, to_decimal
 from ..tables.schema import Schema
 
 # Levels that a sentence lists, that of the answer included.
@@ -44,7 +44,7 @@ def round_answers(settings: RoundingSettings, answers: EncodedAnswers) -> Rounde
     """Round the numbers that people would have to change."""
     rows: list[CandidateRows] = []
     valid = np.zeros(len(answers), dtype=bool)
-    shown: dict[tuple[int, int], Rung] = {}
+    shown: dict[tuple[int, int], ShownNumber] = {}
     levels: dict[tuple[int, int], list[Any]] = {}
     ranges: list[pd.DataFrame] = []
     for some in chunks(rows_at_once(answers)):
@@ -52,7 +52,7 @@ def round_answers(settings: RoundingSettings, answers: EncodedAnswers) -> Rounde
         batch.round_all()
         rows.append(batch.rows())
         valid[some] = batch.valid
-        shown |= {(some.start + at, place): rung for (at, place), rung in batch.shown.items()}
+        shown |= {(some.start + at, place): number for (at, place), number in batch.shown.items()}
         ranges += batch.tables(some.start)
         levels |= {(some.start + at, place): others for (at, place), others in batch.levels.items()}
     return RoundedAnswers(rows, valid, shown, levels, ranges)
@@ -73,7 +73,7 @@ class RoundedAnswers:
 
     rows: list[CandidateRows]
     valid: BoolArray
-    shown: Mapping[tuple[int, int], Rung]
+    shown: Mapping[tuple[int, int], ShownNumber]
     levels: Mapping[tuple[int, int], list[Any]]
     ranges: list[pd.DataFrame]
 
@@ -110,18 +110,14 @@ class RoundedColumn:
             low=self._ends[0],
             high=self._ends[1],
             rounding=None if self.rounding is None else to_decimal(self.rounding),
-            n_decimals=self._n_decimals,
+            n_decimals=self.feature.decimals,
             least_change=to_decimal(self.least_change),
         )
 
     @cached_property
     def _ends(self) -> tuple[Decimal, Decimal]:
-        known = known_numbers(self.feature)
+        known = self.feature.known_numbers
         return self.decimal(known.min()), self.decimal(known.max())
-
-    @cached_property
-    def _n_decimals(self) -> int | None:
-        return decimals(self.feature)
 
 
 class _Batch:
@@ -132,7 +128,7 @@ class _Batch:
         self.trials = Trials(settings.requirements, answers)
         self.valid = self.trials.valid & self.trials.keep_constraints
         self.codes = answers.codes
-        self.shown: dict[tuple[int, int], Rung] = {}
+        self.shown: dict[tuple[int, int], ShownNumber] = {}
         self.numeric = np.zeros_like(answers.acted)
         self.numeric[list(settings.columns)] = True
         self.numeric &= answers.acted & self.valid
@@ -165,34 +161,34 @@ class _Batch:
             self._round({a: int(places[turn]) for a, places in numbers if places.size > turn})
 
     def _round(self, places: Mapping[int, int]) -> None:
-        """Round one number of each answer: rung by rung, until a row is accepted."""
-        ladders = {answer: self._ladder(answer, place) for answer, place in places.items()}
-        while ladders:
-            tried = {answer: next(ladder, None) for answer, ladder in ladders.items()}
-            rungs = [(a, rung) for a, options in tried.items() for rung in options or ()]
-            self._try([(answer, places[answer], rung) for answer, rung in rungs])
-            ladders = {
-                answer: ladder
-                for answer, ladder in ladders.items()
+        """Round one number of each answer: less and less, until a row is accepted."""
+        attempts = {answer: self._attempts(answer, place) for answer, place in places.items()}
+        while attempts:
+            tried = {answer: next(further, None) for answer, further in attempts.items()}
+            options = [(a, option) for a, some in tried.items() for option in some or ()]
+            self._try([(answer, places[answer], option) for answer, option in options])
+            attempts = {
+                answer: further
+                for answer, further in attempts.items()
                 if tried[answer] is not None and (answer, places[answer]) not in self.shown
             }
 
-    def _try(self, rungs: Sequence[tuple[int, int, Rung]]) -> None:
+    def _try(self, options: Sequence[tuple[int, int, ShownNumber]]) -> None:
         """Take the first value of each answer with which its row is accepted."""
-        if not rungs:
+        if not options:
             return
-        ranged = [i for i, (_, _, rung) in enumerate(rungs) if rung.far is not None]
-        which = np.array([*range(len(rungs)), *ranged])
-        ends = [float(rung.value) for _, _, rung in rungs]
-        ends += [float(rungs[i][2].far or 0) for i in ranged]
-        answer, place = np.array([rung[:2] for rung in rungs])[which].T
+        ranged = [i for i, (_, _, shown) in enumerate(options) if shown.far is not None]
+        which = np.array([*range(len(options)), *ranged])
+        ends = [float(shown.value) for _, _, shown in options]
+        ends += [float(options[i][2].far or 0) for i in ranged]
+        answer, place = np.array([option[:2] for option in options])[which].T
         codes = self._with_values(answer, place, np.array(ends))
         accepted, _ = self.trials.try_variants(answer, codes)
-        refused = np.bincount(which, ~accepted, minlength=len(rungs)) > 0
+        refused = np.bincount(which, ~accepted, minlength=len(options)) > 0
         for i in np.flatnonzero(~refused).tolist():
-            cell = rungs[i][:2]
+            cell = options[i][:2]
             if cell not in self.shown:
-                self.shown[cell] = rungs[i][2]
+                self.shown[cell] = options[i][2]
                 self.codes[:, cell[0]] = codes[:, i]
 
     def _with_values(self, answer: IntArray, place: IntArray, values: FloatArray) -> Codes:
@@ -203,7 +199,7 @@ class _Batch:
             codes[at, here] = self.trials.codes_for(at, values[here])
         return codes
 
-    def _ladder(self, answer: int, place: int) -> Iterator[list[Rung]]:
+    def _attempts(self, answer: int, place: int) -> Iterator[list[ShownNumber]]:
         """What to try for a number of an answer: a range if one is known, then single values."""
         answers = self.answers
         position = int(answers.rows.schema.mutable[place])
@@ -212,10 +208,10 @@ class _Batch:
         number = column.number(answers.rows.all_numbers[position, answer], own)
         ends = self.ends[:, place, answer]
         if np.isnan([own, *ends]).any():
-            return number.rungs()
+            return number.attempts()
         low, high = (column.decimal(end) for end in ends)
         is_open = low <= number.low if own > ends[1] else high >= number.high
-        return chain(number.range_rungs(low, high, is_open=is_open), number.rungs())
+        return chain(number.range_attempts(low, high, is_open=is_open), number.attempts())
 
 
 def _ends(found: FoundRanges, rounded: BoolArray) -> FloatArray:
@@ -251,8 +247,8 @@ def _levels(found: FoundRanges) -> dict[tuple[int, int], list[Any]]:
 
 
 @dataclass(frozen=True)
-class Rung:
-    """A value to try."""
+class ShownNumber:
+    """A number as it is shown: one value, or a range from it to ``far``."""
 
     value: Decimal
     far: Decimal | None = None
@@ -271,13 +267,13 @@ class NumberToRound:
     n_decimals: int | None = 0
     least_change: Decimal = Decimal(0)
 
-    def rungs(self) -> Iterator[list[Rung]]:
-        """Values to try, those of one rung in order of preference; then the number as it is.
+    def attempts(self) -> Iterator[list[ShownNumber]]:
+        """Values to try, attempt by attempt, the preferred one first; the last is to round nothing.
 
         Examples
         --------
         >>> number = NumberToRound(Decimal(2847), Decimal(4521), Decimal(250), Decimal(18424))
-        >>> [[str(rung.value) for rung in rungs] for rungs in number.rungs()][:3]
+        >>> [[str(shown.value) for shown in options] for options in number.attempts()][:3]
         [['2800', '2900'], ['2850', '2800'], ['2850', '2840']]
         """
         for step in self._steps(self.value):
@@ -285,11 +281,13 @@ class NumberToRound:
                 return
             nearest = _multiple(self.value, step, ROUND_HALF_EVEN)
             other = nearest + (step if nearest < self.value else -step)
-            allowed = [Rung(value) for value in (nearest, other) if self._is_allowed(value)]
+            allowed = [ShownNumber(value) for value in (nearest, other) if self._is_allowed(value)]
             if allowed:
                 yield allowed
 
-    def range_rungs(self, low: Decimal, high: Decimal, *, is_open: bool) -> Iterator[list[Rung]]:
+    def range_attempts(
+        self, low: Decimal, high: Decimal, *, is_open: bool
+    ) -> Iterator[list[ShownNumber]]:
         """Ends of a range to try, rounded inwards, the coarsest first; last the ends as they are.
 
         Nobody has to go much further than needed: the nearer end moves by at most a tenth of
@@ -308,9 +306,9 @@ class NumberToRound:
             lost = abs(end - near) + abs(other - far)
             is_small = abs(end - near) <= USUAL_SHARE * abs(near - self.own)
             if end != other and is_small and lost <= LARGEST_LOSS * (high - low):
-                yield [Rung(end, other, is_open)]
+                yield [ShownNumber(end, other, is_open)]
         if near != far:
-            yield [Rung(near, far, is_open)]
+            yield [ShownNumber(near, far, is_open)]
 
     def _is_allowed(self, value: Decimal) -> bool:
         if not self.low <= value <= self.high:

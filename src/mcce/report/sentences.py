@@ -107,18 +107,18 @@ class Clauses:
         return self.language.say("clauses.follow", name=label.name, after=after, before=before)
 
     def _after(self, label: FeatureLabel, change: ChangedCell) -> str:
-        rung = change.rung
+        shown = change.shown
         if change.ends is not None:
             return self._between(label, *change.ends)
-        if rung is None or level_key(change.after) in label.levels:
+        if shown is None or level_key(change.after) in label.levels:
             return self._level(label, change.after)
-        value = self.number(label, rung.value)
-        if rung.far is None:
+        value = self.number(label, shown.value)
+        if shown.far is None:
             return value
-        more = rung.far > rung.value
-        if rung.is_open:
+        more = shown.far > shown.value
+        if shown.is_open:
             return self.language.between(*((value, None) if more else (None, value)))
-        low, high = sorted((rung.value, rung.far))
+        low, high = sorted((shown.value, shown.far))
         return self.language.between(self.number(label, low, bare=True), self.number(label, high))
 
     def _between(self, label: FeatureLabel, low: Any, high: Any) -> str:
@@ -139,11 +139,11 @@ class Clauses:
             return None
         if level_key(change.before) in label.levels:
             return label.levels[level_key(change.before)]
-        if change.rung is None:
+        if change.shown is None:
             if change.is_number and _converts_to_float(change.before):
                 return self.number(label, to_decimal(change.before), bare=bare)
             return self._level(label, change.before)
-        own, shown = to_decimal(change.before), change.rung.value
+        own, shown = to_decimal(change.before), change.shown.value
         digits = DIGITS
         while (rounded := readable(own, digits)) != own and (rounded > shown) != (own > shown):
             digits += 1

@@ -78,7 +78,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def in_caller(function: Callable[[], Result]) -> Result:
-    """Return the result of a function called in the thread that takes the results of this task.
+    """Call a function in the thread that collects the results of this task; returns its result.
 
     Examples
     --------

@@ -35,9 +35,9 @@ from ..tables.schema import Schema
 from . import archive
 from .cells import pack_adapter, pack_cells, unpack_adapter, unpack_cells
 from .fields import (
-    check_imitation,
     check_predictor,
     check_probes,
+    check_surrogate,
     pack_distance,
     pack_fitted,
     pack_generator,
@@ -218,7 +218,7 @@ def _check_decision(fields: Fields, decision: Decision) -> None:
     if fields["label_rule"] is not None and not by_labels:
         raise SavedFileError("it says of labels what its predictor has no probabilities for")
     if fields["surrogate"] is not None:
-        check_imitation(fields["surrogate"], decision)
+        check_surrogate(fields["surrogate"], decision)
 
 
 @dataclass(frozen=True)

@@ -197,9 +197,9 @@ def pack_surrogate(surrogate: Surrogate) -> dict[str, Any]:
 
 def unpack_surrogate(plain: Any, schema: Schema) -> Surrogate:
     """The surrogate from plain data, checked."""
-    surrogate = Surrogate(**read_fields(Surrogate, plain, schema, "what imitates the predictor"))
+    surrogate = Surrogate(**read_fields(Surrogate, plain, schema, "the surrogate"))
     if len(surrogate.trees) != 2:
-        raise SavedFileError("what imitates the predictor is not two models")
+        raise SavedFileError("the surrogate is not two models")
     sizes = [feature.n_codes + 1 for feature in schema.features]
     if surrogate.effects and [effect.size for effect in surrogate.effects] != sizes:
         raise SavedFileError("the effects of values are not those of its columns")
@@ -208,13 +208,13 @@ def unpack_surrogate(plain: Any, schema: Schema) -> Surrogate:
     return surrogate
 
 
-def check_imitation(surrogate: Surrogate, decision: Decision) -> None:
+def check_surrogate(surrogate: Surrogate, decision: Decision) -> None:
     """Raise if a surrogate cannot be one of a decision."""
     by_interval, by_label = isinstance(decision.desired, Interval), surrogate.link == "label"
     if (by_interval and by_label) or not (by_interval or by_label or decision.columns):
-        raise SavedFileError("it imitates something else than its predictor")
+        raise SavedFileError("the surrogate is not one of this predictor")
     if math.isnan(surrogate.threshold) != (by_interval or by_label):
-        raise SavedFileError("the threshold of what it imitates is missing, or not needed")
+        raise SavedFileError("the threshold of the surrogate is missing, or not needed")
 
 
 def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def unpack_plausibility(
 ) -> PlausibilityModel:
     """The model of what :func:`pack_plausibility` gave, checked."""
     names = ("codes", "chains", "conditionals", "calibration")
-    given = check_entries(plain, names, "what accepted rows look like")
+    given = check_entries(plain, names, "the plausibility model")
     codes = check_codes(given["codes"], schema, "the accepted rows")
     if codes.shape[1] != n_desired:
         raise SavedFileError("it has another number of accepted rows")

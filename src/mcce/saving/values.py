@@ -27,7 +27,7 @@ from ..kernels import Codes
 from ..model.registry import GENERATORS
 from ..predictors.decision import Interval
 from ..search.config import ExactSearch, Search
-from ..tables.roles import has_surrogate
+from ..tables.roles import has_lone_surrogate
 from ..tables.schema import Schema
 
 EXACT_IN_JSON = 2**53
@@ -48,7 +48,7 @@ def pack(value: Any, what: str) -> Any:
     kind = type(value)
     if value is None or kind is bool or (kind is int and abs(value) < EXACT_IN_JSON):
         return value
-    if (kind is float and math.isfinite(value)) or (kind is str and not has_surrogate(value)):
+    if (kind is float and math.isfinite(value)) or (kind is str and not has_lone_surrogate(value)):
         return value
     if kind is list:
         return [pack(item, what) for item in value]

@@ -422,7 +422,7 @@ def check_inputs(fitted: Fitted, search: Search | ExactSearch) -> None:
         )
 
 
-def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
+def check_ignored_relations(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
     """Raise if relations are to be ignored that ``fit`` did not find."""
     if fitted.relations is None or isinstance(ignored, bool):
         return
@@ -436,12 +436,11 @@ def check_ignored(fitted: Fitted, ignored: bool | Sequence[str]) -> None:
 
 
 def plausibility_model(fitted: Fitted) -> PlausibilityModel:
-    """The model of accepted rows; raises if fit did not learn one."""
+    """The plausibility model; raises if fit did not learn one."""
     if fitted.plausibility is None:
         raise NotFittedError(
-            "fit did not learn what accepted rows look like: its search is the paper's, or no "
-            "training row has the desired decision. Fit again with search='balanced' or any other "
-            "but 'paper'."
+            "fit learned no plausibility model: its search is the paper's, or no training row has "
+            "the desired decision. Fit again with search='balanced' or any other but 'paper'."
         )
     return fitted.plausibility
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..kernels import FloatArray, IntArray
 
 # Distances cost no more than this, so that every penalty exceeds every cost.
-LARGEST = 1e6
+MAX_DISTANCE = 1e6
 # In the searches that put the fewest changes first, all else costs less than this: one change more
 # costs more, the price of a score included.
 ALL_ELSE = 0.95

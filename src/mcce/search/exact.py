@@ -29,7 +29,7 @@ from ..kernels import BoolArray, Codes, ExpiredError, IntArray, Person, gower_ga
 from ..model.registry import require
 from ..postprocess.filters import RowFilter, RowRules
 from ..postprocess.ranking import ROWS_PER_PIECE
-from ..postprocess.validation import GROWTH, keys_of_proofs, score_in_calls
+from ..postprocess.validation import BATCH_GROWTH, keys_of_proofs, score_in_calls
 from ..predictors.decision import ScoredRows
 from ..protocols import CapableGenerator, Distance
 from ..runtime.threads import map_ordered
@@ -81,7 +81,7 @@ class ExactStage:
         proofs = [Proof(self, position) for position in block.positions.tolist()]
         self._prove(block, proofs)
         n_evaluated = sum(proof.n_scored for proof in proofs)
-        self.task.request.monitor.count(block, len(proofs), n_evaluated)
+        self.task.request.monitor.record(block, len(proofs), n_evaluated)
         return self._conclude(proofs, time.perf_counter() - started)
 
     def _prove(self, block: FactualBlock, proofs: Sequence[Proof]) -> None:
@@ -231,7 +231,7 @@ class Proof:
         """The next rows to visit, more in each batch."""
         first = self._codes.shape[1] - self.n_left
         n_visited = self.n_listed - self.n_left
-        n_rows = max(self.stage.n_counterfactuals, int(GROWTH * n_visited))
+        n_rows = max(self.stage.n_counterfactuals, int(BATCH_GROWTH * n_visited))
         return self._codes[:, first : first + n_rows]
 
     def update(
@@ -286,7 +286,7 @@ def _describe_person(factual_limits: FactualLimits, person: int, distance: Dista
         weights = np.ones(rows.schema.mutable.size)
     offsets, costs = np.zeros(len(features), dtype=np.int64), [np.empty(0)]
     for at, own, weight in zip(
-        rows.schema.mutable, rows.own_numbers(one)[:, 0], weights, strict=True
+        rows.schema.mutable, rows.all_numbers[rows.schema.mutable, one[0]], weights, strict=True
     ):
         feature, offsets[at] = features[at], sum(map(len, costs))
         numbers = feature.numbers if feature.spread else None

@@ -9,10 +9,10 @@ Alternative".) Scores correct the predictions for the person's other rows. An an
 its changes undone. For people without an answer, ever wider sources add rows. Further answers are
 looked for at the end.
 
-Always true: every answer was accepted by the predictor and may be returned; so would be none of its
-versions with one or two changes undone (one in "nearest" and of more than 30), unless the person's
-evaluations or the time were used up; a person's answer depends on no other person, and the first
-one not on how many are wanted.
+Always true: the predictor accepted every answer, and it may be returned. With one or two changes
+undone (one in "nearest", and if there are more than 30) it would be no answer any more, unless the
+person's evaluations or the time were used up. A person's answer depends on no other person, and the
+first one does not depend on how many are wanted.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ from ..kernels import (
 from ..postprocess.diversity import NonRedundant, diverse_ranks
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
-from .costs import LARGEST, RowMeasures
+from .costs import MAX_DISTANCE, RowMeasures
 from .pool import LIKELY, MAY_RETURN, UNKNOWN, Pool, PoolSearch, best_of_each
-from .reasons import pool_reasons
 from .sources import Sources
 from .stage import SearchOutcome, blocks_of, run_blocks
 
 # Memory per person, in draws.
 ROWS_PER_PERSON = 1_000
-# More threads would only wait for Python's lock.
+# More threads would wait for Python's lock.
 MAX_THREADS = 4
-# Blocks for each thread, but of no fewer draws than the latter.
+# Blocks per thread, as long as each block has at least this many draws.
 BLOCKS_PER_THREAD, MIN_DRAWS = 2, 100_000
-# Rows of a person that are checked first; then each time twice as many.
+# Rows per person in the first round of checks; each further round has twice as many.
 N_CHECKED = 8
-# Rows less likely to be valid than this count as no likelier.
+# Smaller chances to be valid count as this.
 MIN_CHANCE = 1e-9
-# Rows scored at most for a person without an answer, until the search widens once, twice, and ends.
+# The most rows scored for a person without an answer, before the search widens for the first time,
+# for the second time, and ends.
 MAX_TRIES = (12, 36, 150)
-# By how much each refused row of a person raises the price of the next.
-WARY = 0.7
-# Single changes that are scored at last where an answer has more: how many, and how likely.
-N_LAST_SINGLES, UNLIKELY = 8, 0.01
-# Where only the distance counts, how often detours from the best answer are looked for.
+# Each refused row of a person raises the price of the next by this share.
+PRICE_PER_REFUSAL = 0.7
+# If an answer has several changes, single changes are scored last: how many, and the least chance.
+N_LAST_SINGLES, MIN_SINGLE_CHANCE = 8, 0.01
+# If only the distance counts, how often detours from the best answer are tried.
 MAX_DETOURS = 10
-# Penalties, above all costs: for each change beyond the limit, and for a copy.
-PER_EXCESS, COPY = 1e7, 1e10
-# For each further answer: rows scored at most, and rows it is chosen from.
+# Penalties, larger than all costs: for each change beyond the limit, and for a copy.
+EXCESS_PENALTY, COPY_PENALTY = 1e7, 1e10
+# For each further answer, the most rows that are scored, and the rows that it is chosen from.
 TRIES_PER_ANSWER, CHOICE_PER_ANSWER = 12, 10
-# Of the latter, this many that change the same features come first.
+# Among the latter, only this many that change the same features come first.
 MAX_ALIKE = 3
 
 
@@ -111,8 +111,8 @@ class PoolStage:
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
         if self.gives_reasons and task.request.effort == "full" and not monitor.stopped:
             left = np.flatnonzero(loop.best < 0)
-            misses, reasons = pool_reasons(pool, left)
-        monitor.count(block, block.positions.size, pool.n_evaluated)
+            misses, reasons = pool.misses_and_reasons(left)
+        monitor.record(block, block.positions.size, pool.n_evaluated)
         searched = time.perf_counter() - started - pool.seconds_scored
         return SearchOutcome(
             answers=pool.measured(answers, rank),
@@ -138,7 +138,7 @@ class Loop:
         # The best answer so far of each person, -1 for none, and its cost.
         self.best: IntArray = np.full(n_people, -1)
         self._best_cost: FloatArray = np.full(n_people, np.inf)
-        # The fewest changes that do for a person, as far as is known or predicted.
+        # The fewest changes with which a person has an answer, as far as is known or predicted.
         self.fewest: IntArray = np.full(n_people, self.pool.n_mutable)
         self.n_tried, self.n_refused, self._n_detours, self._n_widened = np.zeros(
             (4, n_people), dtype=np.int64
@@ -156,12 +156,12 @@ class Loop:
             left = np.setdiff1d(people, self.pool.person[chosen])
             self._improve(left[self.best[left] >= 0])
             self._widen(left[self.best[left] < 0])
-        # What was only predicted does not count any more.
+        # From here on, only rows that were scored count.
         self.fewest = self.fewest_known()
         self._update(np.flatnonzero(self.best >= 0))
 
     def _add_first(self, people: IntArray) -> None:
-        """Add single changes, draws, and combinations where no single change may do."""
+        """Add single changes and draws, and combinations where no single change is likely valid."""
         self.sources.add_singles(people)
         people = people[~self.pool.complete[people]]
         self.sources.add_draws(people, plausible=self.search.extra_changes > 0)
@@ -181,13 +181,13 @@ class Loop:
     def costs(self, row_ids: IntArray) -> FloatArray:
         """What rows cost, as far as is known."""
         pool = self.pool
-        distance = np.minimum(pool.distance[row_ids] * self._scale, LARGEST)
-        # Unmeasured ones count as none.
-        knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), LARGEST)
+        distance = np.minimum(pool.distance[row_ids] * self._scale, MAX_DISTANCE)
+        # A knn distance that is not known yet counts as 0.
+        knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), MAX_DISTANCE)
         n_changes = pool.n_changes[row_ids]
         measures = RowMeasures(n_changes, distance, knn_distance, self._median_knn)
-        cost = self.search.cost.of_rows(measures) + PER_EXCESS * self._excess(row_ids)
-        return cost + COPY * pool.copy[row_ids]
+        cost = self.search.cost.of_rows(measures) + EXCESS_PENALTY * self._excess(row_ids)
+        return cost + COPY_PENALTY * pool.copy[row_ids]
 
     def _excess(self, row_ids: IntArray) -> IntArray:
         """How many changes rows have beyond what answers may have."""
@@ -241,8 +241,10 @@ class Loop:
         """How much rows are worth a score, the smaller the better."""
         pool, person = self.pool, self.pool.person[row_ids]
         chance, complete = pool.chance(row_ids), self.pool.complete[person]
-        # Of a few rows, everything that may be better is scored.
-        price = np.where(complete, 0.0, self._price * (1 + WARY * self.n_refused[person]))
+        # If there are only a few rows, all that may be better are scored.
+        price = np.where(
+            complete, 0.0, self._price * (1 + PRICE_PER_REFUSAL * self.n_refused[person])
+        )
         return self.costs(row_ids) + price / np.maximum(chance, MIN_CHANCE)
 
     def _check(self, row_ids: IntArray) -> None:
@@ -252,7 +254,7 @@ class Loop:
             self.pool.measure_knn(may)
 
     def _update_fewest(self, people: IntArray, rows: IntArray) -> None:
-        """Find the fewest changes that do for people, by the scores and predictions so far."""
+        """Find the fewest changes that are enough, by the scores and predictions so far."""
         if self.search.cost.fewest_first:
             return
         pool = self.pool
@@ -296,7 +298,7 @@ class Loop:
         np.add.at(self.n_refused, person, pool.scored[row_ids] & ~pool.valid[row_ids])
         found = self.keep_good(row_ids)
         if found.size:
-            # First, because the time may be up any moment.
+            # Kept at once, because the time may be up at any moment.
             first = found[best_of_each(pool.person[found], self.costs(found), found)]
             first = first[self.best[pool.person[first]] < 0]
             self.best[pool.person[first]] = first
@@ -333,7 +335,7 @@ class Loop:
         return row_ids[self.pool.may_return(row_ids)]
 
     def _improve(self, answered: IntArray) -> None:
-        """Try versions of answers where nothing else seems worth a score, or be done."""
+        """Try versions of answers once no other row is worth a score; then people are done."""
         pool, cost = self.pool, self.search.cost
         may = answered[pool.may_score(answered)]
         tried = self.keep_open(self.sources.add_undone(self.best[may])[1])
@@ -361,7 +363,7 @@ class Loop:
             self.sources.add_combinations(theirs)
 
     def _take_detours(self, people: IntArray) -> IntArray:
-        """Score nearer rows that replace changes of people's answers; returns whose there are."""
+        """Score nearer rows that replace changes of answers; returns the people who had some."""
         people = people[self._n_detours[people] < MAX_DETOURS]
         people = people[self.pool.may_score(people)]
         self._n_detours[people] += 1
@@ -370,9 +372,10 @@ class Loop:
         return np.unique(self.pool.person[row_ids])
 
     def _try_singles(self, people: IntArray) -> IntArray:
-        """Score less likely single changes of people whose answers have more; returns whose.
+        """Score less likely single changes of people whose answers have several changes.
 
-        The most likely of each feature: the surrogate may be wrong about one of them.
+        The most likely one of each feature is scored, since the surrogate may be wrong about it.
+        Returns the people who had some.
         """
         pool = self.pool
         people = people[self._n_detours[people] == 0]
@@ -380,7 +383,7 @@ class Loop:
         self._n_detours[people] += 1
         self.sources.add_singles(people, thorough=True)
         rows = self.open_rows(people)
-        rows = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= UNLIKELY)]
+        rows = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= MIN_SINGLE_CHANCE)]
         feature = (pool.cells[rows, 1:] != OWN).argmax(axis=1)
         of_feature = pool.person[rows] * pool.n_mutable + feature
         rows = rows[best_of_each(of_feature, -pool.margin[rows], rows)]

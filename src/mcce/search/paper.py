@@ -87,7 +87,7 @@ class PaperStage:
         if self.gives_reasons and task.request.effort == "full":
             explained = _score_excluded(validation, block, monitor)
             misses, reasons = _reasons_and_misses(validation, explained)
-        monitor.count(block, block.positions.size, validation.n_evaluated)
+        monitor.record(block, block.positions.size, validation.n_evaluated)
         return SearchOutcome(
             answers=validation.answers(),
             misses=misses,

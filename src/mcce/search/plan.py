@@ -21,7 +21,7 @@ from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
 from ..errors import ConstraintError, NotFittedError
 from ..fitted import Fitted
-from ..kernels import Codes, IntArray
+from ..kernels import Int32Array, IntArray
 from ..postprocess.filters import (
     IsNoCopy,
     IsPlausible,
@@ -39,7 +39,7 @@ from .config import (
     ExactSearch,
     Search,
     check_exact,
-    check_ignored,
+    check_ignored_relations,
     check_inputs,
     check_private,
     kept_relations,
@@ -66,7 +66,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     factuals, is_exact = request.factuals, isinstance(settings.search, ExactSearch)
     search = settings.search.sampling_search
     check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
-    check_ignored(fitted, settings.ignore_relations)
+    check_ignored_relations(fitted, settings.ignore_relations)
     if is_exact:
         distance = weighted(fitted.distance, constraints)
         check_exact(fitted.generator, distance, settings.diversity)
@@ -261,7 +261,7 @@ def _pool_stage(
         count_actions=search.rank_by == BY_ACTIONS,
         n_samples=n_samples,
         max_samples=max_samples,
-        surrogate=fitted.surrogate or Surrogate.unlearned(),
+        surrogate=fitted.surrogate or Surrogate.uninformed(),
         knn_distance=None if model is None else model.knn_distance_,
         accepted=_accepted_counts(fitted),
     )
@@ -282,7 +282,7 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
     )
 
 
-def _accepted_counts(fitted: Fitted) -> tuple[IntArray | Codes, ...]:
+def _accepted_counts(fitted: Fitted) -> tuple[IntArray | Int32Array, ...]:
     """How many accepted rows have each value of each mutable feature; else how many of all."""
     schema = fitted.schema
     if fitted.plausibility is not None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,13 @@ import numpy as np
 import pandas as pd
 
 from ..candidates import CandidateEncodings, CandidateRows, GrowingTables, MeasuredRows
+from ..counterfactuals.parts import Reason
 from ..distances import Gower, is_plain_gower, measure_rows
 from ..kernels import (
     BoolArray,
     Codes,
     FloatArray,
+    Int32Array,
     IntArray,
     RowTable,
     times_seen_before,
@@ -35,27 +38,30 @@ from ..kernels import (
 )
 from ..plausibility.model import KnnDistance
 from ..plausibility.surrogate import Surrogate
-from ..postprocess.filters import RowRules
+from ..postprocess.filters import RowFilter, RowRules
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import keys_of_people
 from ..predictors.decision import ScoredRows
 from ..tables.schema import OWN
 from .costs import Cost
+from .reasons import reason_of
 
 if TYPE_CHECKING:
     from .stage import SearchTask
 
-# Decimals of what scores fall short by: further ones may depend on the number of rows in a call.
-DECIMALS = 10
-# So may further bits of the margins of rows, beside the typical error and the desired scores.
+# Shortfalls of scores are rounded to this many decimals: further ones may depend on the number of
+# rows in a call of the predictor.
+SHORTFALL_DECIMALS = 10
+# For the same reason, margins keep this many bits relative to the typical error and to the desired
+# scores.
 BITS_OF_ERROR, BITS_OF_SCORES = 20, 36
 # The typical error is at least this share of the desired scores.
 LEAST_ERROR = 1e-9
-# Margins of so many typical errors count as no larger.
+# Margins are at most this many typical errors.
 MAX_ERRORS = 1e12
-# A person's own score says nothing of other rows if it is off by more than this share of how far
-# the surrogate's responses are apart, and by so many typical errors.
-MISFIT, MISFIT_ERRORS = 0.5, 20.0
+# The surrogate's error at a person's own row corrects no other rows if it is larger than this share
+# of the response range and than this many typical errors.
+MISFIT_SHARE, MISFIT_ERRORS = 0.5, 20.0
 # Errors are halved per differing cell, and shrunk towards zero with this prior weight.
 NO_ERROR = 0.1
 # Rows at least as likely as this are predicted valid.
@@ -66,7 +72,7 @@ UNKNOWN, MAY_RETURN = -1, 0
 
 @dataclass(frozen=True, eq=False)
 class PoolSearch:
-    """A search beyond the paper: what it looks for, and what it takes to find it."""
+    """The settings of a search beyond the paper, and what it uses of the fitted explainer."""
 
     task: SearchTask
     ranking: Ranking
@@ -79,7 +85,7 @@ class PoolSearch:
     surrogate: Surrogate
     knn_distance: KnnDistance | None
     # How many accepted rows have each value of each mutable feature.
-    accepted: tuple[IntArray | Codes, ...]
+    accepted: tuple[IntArray | Int32Array, ...]
 
     @property
     def row_rules(self) -> RowRules:
@@ -117,7 +123,7 @@ class Pool:
         self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
         self.n_evaluated, self.seconds_scored = 0, 0.0
         n_codes = np.array([feature.n_codes for feature in self.factuals.schema.features])
-        self._spread = search.surrogate.spread(n_codes)
+        self._response_range = search.surrogate.response_range(n_codes)
         self._desired = search.surrogate.desired(self.task.decision)
         ends = np.abs([self._desired.low, self._desired.high])
         size = ends[np.isfinite(ends) & (ends > 0)].max(initial=0.0) or 1.0
@@ -155,7 +161,7 @@ class Pool:
         return codes
 
     def keys(self, row_ids: IntArray) -> Codes:
-        """What tells rows apart in the memory of scores: their people and actions."""
+        """Keys of rows in the store of scores: their people and actions."""
         return keys_of_people(self.positions[self.person[row_ids]], self.actions(row_ids))
 
     def rows(self, row_ids: IntArray) -> CandidateRows:
@@ -199,7 +205,7 @@ class Pool:
         return measure_rows(self.search.row_rules.distance, rows)
 
     def _own_error(self, person: IntArray) -> FloatArray:
-        """The surrogate's error at people's own rows, as far as it corrects other rows."""
+        """The surrogate's error at people's own rows, shrunk, as it corrects their other rows."""
         return self._total[person] / (self._weight[person] + NO_ERROR)
 
     @property
@@ -277,6 +283,38 @@ class Pool:
         costs = self.score[row_ids], self.sparsity[row_ids], self.gower(row_ids)
         return MeasuredRows(rows.compacted(), self.keys(row_ids), rank, *costs).sort()
 
+    def misses_and_reasons(self, people: IntArray) -> tuple[MeasuredRows, dict[int, Reason]]:
+        """The nearest misses of people without an answer, and why they have none."""
+        decision, checks = self.task.decision, self.search.row_rules.checks
+        rows = np.flatnonzero(np.isin(self.person, people) & (self.sparsity > 0))
+        scored, left = rows[self.scored[rows]], rows[~self.scored[rows]]
+        shortfall = decision.shortfall(self.score[scored]).round(SHORTFALL_DECIMALS)
+        misses = scored[best_of_each(self.person[scored], shortfall, scored)]
+        best = dict(zip(self.person[misses].tolist(), self.score[misses].tolist(), strict=True))
+        likely = left[self.chance(left) >= LIKELY]
+        likely = likely[~self.may_return(likely)]
+        excluding: defaultdict[int, set[RowFilter]] = defaultdict(set)
+        for person, number in zip(self.person[likely], self.excluded_by[likely], strict=True):
+            excluding[int(person)].add(checks[number - 1])
+        n_rows, n_scored = (
+            np.bincount(self.person[some], minlength=self.positions.size).tolist()
+            for some in (rows, scored)
+        )
+        reasons = {
+            int(self.positions[person]): reason_of(
+                decision,
+                n_rows=n_rows[person],
+                n_scored=n_scored[person],
+                best_score=best.get(person),
+                excluding=excluding[person],
+                may_go_on=may_go_on,
+            )
+            for person, may_go_on in zip(
+                people.tolist(), self.may_score(people).tolist(), strict=True
+            )
+        }
+        return self.measured(misses, np.zeros_like(misses)), reasons
+
     def gower(self, row_ids: IntArray) -> FloatArray:
         """Gower distances without weights, whatever distance the search is for."""
         if is_plain_gower(self.search.row_rules.distance):
@@ -321,9 +359,9 @@ class Pool:
         person = self.person[row_ids]
         response = self.search.surrogate.response(scored)
         error = response - self._response[row_ids]
-        misfit = max(MISFIT * self._spread, MISFIT_ERRORS * self.error)
+        misfit = max(MISFIT_SHARE * self._response_range, MISFIT_ERRORS * self.error)
         taught = (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
-        error = np.clip(error, -misfit / MISFIT, misfit / MISFIT)
+        error = np.clip(error, -misfit / MISFIT_SHARE, misfit / MISFIT_SHARE)
         new = person[taught], row_ids[taught], error[taught]
         self._errors = tuple(map(np.concatenate, zip(self._errors, new, strict=True)))  # type: ignore[assignment]
         touched = np.zeros(self.positions.size, dtype=bool)

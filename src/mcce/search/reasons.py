@@ -1,29 +1,21 @@
-"""Why people have no answer, in sentences that need no statistics, and which row came nearest.
+"""Why people have no answer, in sentences that need no statistics.
 
 Most reasons name what excludes the rows that the predictor accepts or, as far as can be predicted,
-would accept. If a search without something gives an answer, ``relaxing.py`` adds that to the text,
-and its kind becomes that of the reason.
+would accept. If there is an answer once a bound or constraint is lifted, ``relaxing.py`` adds that
+to the text, and the reason becomes one of that kind.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..candidates import MeasuredRows
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals.parts import Reason, ReasonKind
-from ..kernels import IntArray
 from ..postprocess.filters import Bound, IsPlausible, ObeysConstraint, RowFilter
 from ..predictors.decision import Decision, Interval
-
-# Imported where it is used: the paper's search needs none of this.
-if TYPE_CHECKING:
-    from .pool import Pool
 
 NO_DESIRED = Reason("no_desired", "No training row has the desired decision.")
 NOTHING_TO_CHANGE = Reason(
@@ -31,8 +23,9 @@ NOTHING_TO_CHANGE = Reason(
     "There is nothing to change: every column is fixed, follows from others, or has no other "
     "allowed value in the training data.",
 )
-# Why rows are excluded, in words; if for several reasons, the first kind here is that of them all.
-IN_WORDS: dict[ReasonKind, str] = {
+# What reasons add to the names of checks, by kind. If checks of several kinds exclude rows, the
+# reason is of the kind that comes first here.
+KIND_IN_WORDS: dict[ReasonKind, str] = {
     "implausible": " (too unusual)",
     "too_many_changes": " (too many changes)",
     "too_far": " (too far from the person's own values)",
@@ -70,8 +63,8 @@ def reason_of(
         sentences.append("None of them keeps all constraints and limits of the search.")
     if excluding:
         kinds = {one: kind_of(one) for one in excluding}
-        kind = next((first for first in IN_WORDS if first in kinds.values()), "ruled_out")
-        names = ", ".join(sorted({one.name + IN_WORDS[kinds[one]] for one in kinds}))
+        kind = next((first for first in KIND_IN_WORDS if first in kinds.values()), "ruled_out")
+        names = ", ".join(sorted({one.name + KIND_IN_WORDS[kinds[one]] for one in kinds}))
         sentences.append(f"{those} are excluded by {names}.")
     if not may_go_on:
         # With more evaluations, something else might have been found.
@@ -130,36 +123,3 @@ def _best_score(decision: Decision, score: float) -> list[str]:
         if shown != enough:
             break
     return [f"The best score was {shown}; {needed} {enough} is needed."]
-
-
-def pool_reasons(pool: Pool, person: IntArray) -> tuple[MeasuredRows, dict[int, Reason]]:
-    """The nearest misses in a pool of people without an answer, and why they have none."""
-    from .pool import DECIMALS, LIKELY, best_of_each
-
-    decision, checks = pool.task.decision, pool.search.row_rules.checks
-    rows = np.flatnonzero(np.isin(pool.person, person) & (pool.sparsity > 0))
-    scored, left = rows[pool.scored[rows]], rows[~pool.scored[rows]]
-    shortfall = decision.shortfall(pool.score[scored]).round(DECIMALS)
-    misses = scored[best_of_each(pool.person[scored], shortfall, scored)]
-    best = dict(zip(pool.person[misses].tolist(), pool.score[misses].tolist(), strict=True))
-    likely = left[pool.chance(left) >= LIKELY]
-    likely = likely[~pool.may_return(likely)]
-    excluding: defaultdict[int, set[RowFilter]] = defaultdict(set)
-    for one, number in zip(pool.person[likely], pool.excluded_by[likely], strict=True):
-        excluding[int(one)].add(checks[number - 1])
-    n_rows, n_scored = (
-        np.bincount(pool.person[some], minlength=pool.positions.size).tolist()
-        for some in (rows, scored)
-    )
-    reasons = {
-        int(pool.positions[one]): reason_of(
-            decision,
-            n_rows=n_rows[one],
-            n_scored=n_scored[one],
-            best_score=best.get(one),
-            excluding=excluding[one],
-            may_go_on=may_go_on,
-        )
-        for one, may_go_on in zip(person.tolist(), pool.may_score(person).tolist(), strict=True)
-    }
-    return pool.measured(misses, np.zeros_like(misses)), reasons

@@ -3,7 +3,7 @@
 Beyond the paper. A bound, a constraint or, with the training data to fit again, an immutable column
 is left out, one at a time, and the same search is run. ``MCCE.relax`` lists what helps whom; after
 ``explain``, a brief search adds to the reason of each person the first thing that does. An answer
-that keeps what was left out was only missed before: nothing was in its way.
+that keeps even what was left out had only been missed: nothing was in its way.
 
 Always true: what helps a person depends on no other person.
 """
@@ -11,15 +11,14 @@ Always true: what helps a person depends on no other person.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
 from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
@@ -27,7 +26,6 @@ from ..counterfactuals.parts import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import BoolArray, IntArray
 from ..runtime.progress import ProgressBar
-from ..tables.frames import ArrayAdapter
 from ..tables.schema import OWN
 from .config import ExplainSettings, kept_relations, plausibility_model
 from .plan import find_answers, row_rules
@@ -36,8 +34,8 @@ from .stage import Monitor, SearchOutcome, SearchRequest
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
 N_BRIEF_SAMPLES, MAX_LIFTED = 100, 8
-# Parameters of a search that exclude rows, the value that lifts each, and the kind of reason it is.
-# A smaller margin is enough for the predictor, so that it did not refuse everything.
+# By parameter that excludes rows: the value that lifts it, and the kind of reason if that helps. A
+# margin has the kind "unknown", because the predictor accepts rows with a smaller one.
 BOUNDS: dict[str, tuple[Any, ReasonKind]] = {
     "min_plausibility": (0.0, "implausible"),
     "max_sparsity": (None, "too_many_changes"),
@@ -45,6 +43,8 @@ BOUNDS: dict[str, tuple[Any, ReasonKind]] = {
     "margin": (0.0, "unknown"),
     "copies": ("allow", "ruled_out"),
 }
+# Fits an explainer again, with these columns immutable.
+FitAgain: TypeAlias = Callable[[Sequence[Hashable]], Fitted]
 ONE_DIGIT = Context(prec=1, rounding=ROUND_DOWN)
 
 
@@ -148,14 +148,16 @@ def _with_plausibility(reached: float) -> str:
 
 
 def relaxation_table(
-    explainer: Any,
     fitted: Fitted,
     settings: ExplainSettings,
     X: Any,
     constraints: Constraints,
-    training: Any,
+    fit_again: FitAgain | None,
 ) -> Any:
-    """One row for each person without an answer and each thing that could be lifted."""
+    """One row for each person without an answer and each thing that could be lifted.
+
+    Without ``fit_again``, immutable columns are not tried.
+    """
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
     declined = np.flatnonzero(~scored.valid)
@@ -166,8 +168,8 @@ def relaxation_table(
     )
     positions = np.array(sorted(find_answers(request, declined).reasons), dtype=np.int64)
     tried = sorted(relaxations(request), key=lambda one: one.kind == "bound")
-    if training is not None:
-        tried += _without_immutable(explainer, request, X, training)
+    if fit_again is not None:
+        tried += _without_immutable(request, X, fit_again)
     if not positions.size:
         tried = []
     sparsity, gower = np.full((2, len(tried), positions.size), np.nan)
@@ -184,7 +186,7 @@ def relaxation_table(
     position = np.tile(positions, len(tried))
     table = pd.DataFrame(
         {
-            "factual": factuals.labels.to_flat_index().take(position),
+            "factual": factuals.index.to_flat_index().take(position),
             "lifted": pd.Series([one.name for one in tried for _ in positions], dtype=str),
             "kind": pd.Series([one.kind for one in tried for _ in positions], dtype=str),
             "answered": ~np.isnan(sparsity.ravel()),
@@ -199,21 +201,13 @@ def relaxation_table(
     return factuals.adapter.table_to_native(table.drop(columns="position"))
 
 
-def _without_immutable(
-    explainer: Any, request: SearchRequest, X: Any, training: Any
-) -> list[Relaxation]:
+def _without_immutable(request: SearchRequest, X: Any, fit_again: FitAgain) -> list[Relaxation]:
     """A search with each immutable column mutable that the predictor knows."""
     schema, known = request.fitted.schema, request.fitted.decision.names
     immutable = schema.immutable.tolist()
-    named = isinstance(schema.adapter, ArrayAdapter) and schema.adapter.named
-    names = schema.names if named and isinstance(training, np.ndarray) else None
 
     def search(column: int, positions: IntArray) -> SearchOutcome:
-        left = [schema.names[at] for at in immutable if at != column]
-        again = clone(explainer).set_params(
-            immutable=left, mutable=None, random_state=request.fitted.seed
-        )
-        fitted: Fitted = again.fit(training, feature_names=names).fitted_
+        fitted = fit_again([schema.names[at] for at in immutable if at != column])
         bound = Constraints.bind(request.constraints.listed, fitted.schema)
         factuals = fitted.schema.encode(X)
         lifted = replace(request, fitted=fitted, constraints=bound, factuals=factuals)

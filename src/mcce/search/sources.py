@@ -5,8 +5,8 @@ kept. The surrogate also ranks each draw's changes by their effect alone; the sh
 it predicts valid enters the pool, also without single changes. Single changes go to frequent or
 evenly spaced values that a person may have, and to values between the person's own and one that is
 predicted valid. Combinations start from the most promising single changes. For "nearest", paths
-change step by step what brings most for its distance. What follows from changes follows in every
-row, and features that change only together do so here.
+make one change after another, each time the one that gains most for its distance. Columns that
+follow from changes are recomputed in every row, and features that may only change together do so.
 
 Always true: a person's rows depend on no other person.
 """
@@ -28,6 +28,7 @@ from ..kernels import (
     BoolArray,
     Codes,
     FloatArray,
+    Int32Array,
     IntArray,
     check_cancellation,
     times_seen_before,
@@ -36,51 +37,54 @@ from ..tables.schema import OWN
 from .pool import Pool, PoolSearch, best_of_each
 from .stage import SearchTask
 
-# Draws of a person of which parts are tried, fewer for tables of many features.
+# Draws per person whose changes are also tried in part; fewer for tables of many features.
 N_IN_PARTS, MIN_IN_PARTS = 12, 3
-# Of these, plausible draws that are reduced as long as they stay plausible.
+# Plausible ones among them, from which changes are left out as long as they stay plausible.
 N_PLAUSIBLE, MIN_PLAUSIBLE = 6, 2
-# Draws of a person without an answer that are checked.
-N_LOOKED_AT = 1000
-# Without an answer, first this many times the draws, then as many as there may be.
-DRAWS_TIMES = 10
-# Standardized margins: the least of rows that are tried, and of those with a change left out.
-SHORT, SHORT_OF_LESS = -2.0, -1.0
-# The standardized margin at which a row is likely enough.
-ENOUGH = 1.0
-# Prefixes that are tried are at most this much longer than the shortest one predicted valid.
-BEYOND_SHORTEST = 2
-# Changes that are left out of a draw, one by one, at most.
+# Draws that are checked for a person without an answer.
+N_CHECKED_DRAWS = 1000
+# For people without an answer, the search widens to this many times the draws, then to the most.
+WIDER_DRAWS = 10
+# The smallest standardized margin of rows that are tried, and of rows with a change left out.
+MIN_MARGIN, MIN_REDUCED_MARGIN = -2.0, -1.0
+# Of promising rows, those with a standardized margin near this come first.
+LIKELY_MARGIN = 1.0
+# Prefixes with at most this many changes more than the shortest one predicted valid are tried.
+MAX_LONGER = 2
+# The most changes that are left out of a draw, one by one.
 MAX_LEFT_OUT = 40
 # Plausible draws with more changes are not reduced.
 MAX_REDUCED = 32
-# With more mutable features, only those that matter most to the surrogate change alone.
+# If there are more mutable features, single changes are tried for those that matter most to the
+# surrogate.
 MAX_FEATURES = 32
-# Features with at most this many values have all of them tried.
+# All values are tried of features with at most this many.
 ALL_VALUES = 32
-# Of other numbers this many quantiles are tried; where these do not do, evenly spaced values.
+# Of other numbers, this many quantiles are tried, and if none of them helps, evenly spaced values.
 N_QUANTILES, N_SPACED = 15, 60
 # Of other levels, the most frequent.
 MAX_LEVELS = 64
-# Single changes kept for a person, and where these do not do.
+# Single changes kept for a person, at first and if none of those helps.
 N_SINGLES, N_MORE_SINGLES = 40, 200
-# Single changes that are combined, and of each feature.
+# Single changes that are combined: per person, and per feature of a person.
 N_COMBINED, PER_FEATURE = 24, 3
-# Pairs of a person that are predicted, and that are kept.
+# Pairs of changes per person: predicted, and kept.
 PAIRS_PREDICTED, N_PAIRS = 120, 40
-# Values tried between the own one and one that is predicted valid.
-BETWEEN = np.arange(1, 7) / 7
-# All rows that the values of a person can make are tried if there are no more than these.
+# Shares of the way from the own number to one predicted valid, where further values are tried.
+SHARES_BETWEEN = np.arange(1, 7) / 7
+# If the values that a person may have make at most this many rows, all of them are tried.
 MAX_COMPLETE = 300
-# Of up to this many changes any two may be undone at once, unless only the distance counts.
-PAIRS_OF = 30
+# Rows with at most this many changes are also tried with any two undone, unless only the distance
+# counts.
+MAX_CHANGES_FOR_PAIRS = 30
 # Steps of a path at most, and the standardized margin where it ends.
 MAX_STEPS, PATH_END = 40, 12.0
-# Rows predicted valid that are kept of each step; values of each feature tried after the first.
+# Rows predicted valid that are kept at each step, and values of each feature tried after the first
+# step.
 PER_STEP, STEPS_PER_FEATURE = 3, 10
-# Where only the distance counts: the ways back to the own value of a number, until one does; and
-# detours around each change of an answer, of which this many are kept.
-CLOSER = np.array([0.5, 0.75, 0.875, 0.95])
+# If only the distance counts: shares of the way from the own number to that of an answer, tried in
+# turn until a row is valid; and detours kept per answer.
+SHARES_CLOSER = np.array([0.5, 0.75, 0.875, 0.95])
 N_DETOURS = 6
 
 
@@ -111,7 +115,7 @@ class Sources:
         ]
 
     def add_draws(self, people: IntArray, *, plausible: bool) -> None:
-        """Add promising draws and parts of their changes, and if asked plausible ones, reduced."""
+        """Add promising draws and parts of their changes; if asked, plausible ones reduced too."""
         for person, codes, margin, draw in self._drawn(people, 0, self.search.n_samples):
             n_changes = (codes != OWN).sum(axis=0)
             chosen = best_of_each(person, -margin, n_changes, draw, n=self._n_in_parts)
@@ -120,12 +124,12 @@ class Sources:
             self._add_parts(person[chosen], codes[:, chosen])
 
     def widen(self, people: IntArray, *, to_most: bool) -> None:
-        """Add plausible ones among more draws, for people without an answer."""
+        """Add the plausible ones of further draws, for people without an answer."""
         first, most = self.search.n_samples, self.search.max_samples
-        middle = min(DRAWS_TIMES * first, most)
+        middle = min(WIDER_DRAWS * first, most)
         start, end = (middle, most) if to_most else (0, middle)
         for person, codes, margin, draw in self._drawn(people, start, end):
-            chosen = best_of_each(person, -margin, draw, n=N_LOOKED_AT)
+            chosen = best_of_each(person, -margin, draw, n=N_CHECKED_DRAWS)
             self._add_plausible(person[chosen], codes[:, chosen])
 
     def add_undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
@@ -141,7 +145,7 @@ class Sources:
         rows, undone = [row_ids[:0]], [np.empty((0, self._sets.n), dtype=bool)]
         for n in np.unique(n_changed[n_changed > 1]).tolist():
             here = np.flatnonzero(n_changed == n)
-            most = 1 if self.search.cost.by_distance or n == 2 or n > PAIRS_OF else 2
+            most = 1 if self.search.cost.by_distance or n == 2 or n > MAX_CHANGES_FOR_PAIRS else 2
             taken = _subsets(n, most)
             found = np.zeros((here.size, len(taken), self._sets.n), dtype=bool)
             which, feature_set = np.nonzero(changed[here])
@@ -152,7 +156,7 @@ class Sources:
         features = self._sets.features(np.concatenate(undone))
         codes = np.where(features.T, OWN, actions[:, row])
         child = pool.add(pool.person[row_ids[row]], codes)
-        # What follows may be all that is left.
+        # Without these changes, nothing or the same row may be left.
         other = (child != row_ids[row]) & (pool.sparsity[child] > 0)
         return row_ids[row[other]], child[other]
 
@@ -176,7 +180,7 @@ class Sources:
         first, second = pool.actions(single[left]), pool.actions(single[right])
         apart = np.flatnonzero(~((first != OWN) & (second != OWN)).any(axis=0))
         left, right = left[apart], right[apart]
-        # As if the changes added up; the most promising of them are predicted.
+        # A first guess: margins add up. The surrogate then predicts the most promising pairs.
         gain = (pool.margin[single] - pool.margin[pool.person[single]]) / pool.error
         margin = pool.margin[single[left]] / pool.error + gain[right]
         some = self._promising(pool.person[single[left]], margin, PAIRS_PREDICTED)
@@ -187,9 +191,9 @@ class Sources:
     def _drawn(
         self, people: IntArray, start: int, end: int
     ) -> Iterator[tuple[IntArray, Codes, FloatArray, IntArray]]:
-        """Distinct draws of people: whose, the changes, how far they fall short, and their numbers.
+        """Distinct draws of people: person, changes, margin (0 at most) and draw number of each.
 
-        What follows from changes follows when rows are added.
+        Columns that follow from changes are recomputed when rows are added.
         """
         pool, task, draws = self.pool, self.task, np.arange(start, end, dtype=np.int64)
         fitted, limits = task.request.fitted, task.factual_limits
@@ -216,7 +220,7 @@ class Sources:
             yield theirs[who[some]], codes[:, some], np.minimum(margin[some], 0.0), draw[some]
 
     def _add_plausible(self, person: IntArray, codes: Codes) -> None:
-        """Add draws, and the first that nothing excludes also reduced."""
+        """Add draws, and reduce the first ones that nothing excludes."""
         row_ids = self.pool.add(person, codes)
         self._reduce(self._first_fitting(row_ids[self.pool.margin[row_ids] >= 0]))
 
@@ -251,27 +255,27 @@ class Sources:
         return np.concatenate(found)
 
     def _add_parts(self, person: IntArray, codes: Codes) -> None:
-        """Add rows, and those of their changes that bring most."""
+        """Add rows, and rows with those of their changes that gain most."""
         pool, sets = self.pool, self._sets
         pool.add(person, codes)
         changed = sets.changed(codes)
         row, which = np.nonzero(changed)
         alone = np.zeros((row.size, sets.n), dtype=bool)
         alone[np.arange(row.size), which] = True
-        gain = pool.standardized_margin(person[row], self._some(codes, row, alone))
+        gain = pool.standardized_margin(person[row], self._keep_sets(codes, row, alone))
         order = np.lexsort((which, -gain, row))
         row, which = row[order], which[order]
         place = times_seen_before(row)
-        # The first changes of each row by what they bring, ever more of them.
+        # Prefixes of each row's changes, sorted by gain.
         rank = np.full(changed.shape, changed.shape[1])
         rank[row, which] = place
         masks = rank[row] <= place[:, None]
-        margin = pool.standardized_margin(person[row], self._some(codes, row, masks))
+        margin = pool.standardized_margin(person[row], self._keep_sets(codes, row, masks))
         likely = margin >= 0
         shortest = np.full(person.size, changed.shape[1])
         np.minimum.at(shortest, row[likely], place[likely])
-        near = (margin >= SHORT) & (place <= shortest[row] + BEYOND_SHORTEST)
-        pool.add(person[row[near]], self._some(codes, row[near], masks[near]))
+        near = (margin >= MIN_MARGIN) & (place <= shortest[row] + MAX_LONGER)
+        pool.add(person[row[near]], self._keep_sets(codes, row[near], masks[near]))
         ends = likely & (place == shortest[row])
         self._leave_out(person, codes, row[ends], masks[ends])
 
@@ -282,8 +286,8 @@ class Sources:
                 return
             check_cancellation()
             at, which, fewer, margin = self._with_one_less(person, codes, row, masks)
-            near = np.flatnonzero(margin >= SHORT_OF_LESS)
-            part = self._some(codes, row[at[near]], fewer[near])
+            near = np.flatnonzero(margin >= MIN_REDUCED_MARGIN)
+            part = self._keep_sets(codes, row[at[near]], fewer[near])
             self.pool.add(person[row[at[near]]], part)
             likely = near[margin[near] >= 0]
             best = likely[best_of_each(at[likely], -margin[likely], which[likely])]
@@ -302,7 +306,7 @@ class Sources:
             at, which, fewer, margin = self._with_one_less(person, codes, row, masks)
             likely = np.flatnonzero(margin >= 0)
             likely = likely[best_of_each(at[likely], -margin[likely], which[likely], n=2)]
-            part = self._some(codes, row[at[likely]], fewer[likely])
+            part = self._keep_sets(codes, row[at[likely]], fewer[likely])
             fits = likely[pool.may_return(pool.add(person[row[at[likely]]], part))]
             best = fits[best_of_each(at[fits], -margin[fits], which[fits])]
             row, masks = row[at[best]], fewer[best]
@@ -314,15 +318,15 @@ class Sources:
         at, which = np.nonzero(masks & (masks.sum(axis=1) > 1)[:, None])
         fewer = masks[at]
         fewer[np.arange(at.size), which] = False
-        part = self._some(codes, row[at], fewer)
+        part = self._keep_sets(codes, row[at], fewer)
         return at, which, fewer, self.pool.standardized_margin(person[row[at]], part)
 
     def add_singles(self, people: IntArray, *, thorough: bool = False) -> None:
-        """Add promising rows with one change; ``thorough``, to more values and more of them."""
+        """Add promising rows with one change; with ``thorough``, more rows with more values."""
         values = self._values(people, thorough=thorough)
         if not thorough:
             self._add_all(people, values)
-        which, place, code = _listed(people.size, values)
+        which, place, code = _single_changes(people.size, values)
         codes = np.full((self.pool.n_mutable, which.size), OWN, dtype=np.int32)
         codes[place, np.arange(which.size)] = code
         n = N_MORE_SINGLES if thorough else N_SINGLES
@@ -330,19 +334,19 @@ class Sources:
         self._add_between(kept[self.pool.margin[kept] >= 0])
 
     def add_paths(self, people: IntArray) -> None:
-        """Add rows on a path of changes, each the one that brings most for its distance."""
+        """Add rows on a path of changes, each the one that gains most for its distance."""
         own = np.full((self.pool.n_mutable, people.size), OWN, dtype=np.int32)
         self._add_paths(people, own, np.zeros(people.size), np.full(people.size, np.inf))
 
     def add_detours(self, row_ids: IntArray) -> IntArray:
-        """Add nearer rows with one change less and others instead; returns the nearest."""
+        """Add nearer rows in which other changes replace one; returns the nearest."""
         pool, actions, person = self.pool, self.pool.actions(row_ids), self.pool.person[row_ids]
         row, which = np.nonzero(self._sets.changed(actions))
         fewer = self._sets.changed(actions)[row]
         fewer[np.arange(row.size), which] = False
         # What is known of a row corrects the predictions around it.
         error = pool.margin[row_ids] / pool.error - pool.standardized_margin(person, actions)
-        start = self._some(actions, row, fewer)
+        start = self._keep_sets(actions, row, fewer)
         found = self._add_paths(person[row], start, error[row], pool.distance[row_ids][row])
         found = found[~pool.scored[found] & pool.may_return(found)]
         return found[best_of_each(pool.person[found], pool.distance[found], found, n=N_DETOURS)]
@@ -355,7 +359,7 @@ class Sources:
         Each path has a person, a start, an error of predictions on it, and a largest distance.
         """
         pool, found = self.pool, [people[:0]]
-        path, place, code = _listed(people.size, self._values(people, thorough=True))
+        path, place, code = _single_changes(people.size, self._values(people, thorough=True))
         reached = pool.standardized_margin(people, codes) + error
         gone = pool.distances(people, codes)
         for step in range(MAX_STEPS):
@@ -389,7 +393,7 @@ class Sources:
         return np.unique(np.concatenate(found))
 
     def _values(self, people: IntArray, *, thorough: bool) -> dict[int, tuple[Codes, BoolArray]]:
-        """Per place the codes to try, of all people or of each, and which each may have."""
+        """By place, the codes to try for all or for each of the people, and who may have which."""
         rows, mutable = self.task.factuals, self.task.factuals.schema.mutable
         positions = self.pool.positions[people]
         limits = None if self._limits is None else self._limits.take(people)
@@ -410,13 +414,13 @@ class Sources:
             theirs = np.tile(codes, (people.size, 1))
             if not everything:
                 # Few of the values above may be among those that a person may have.
-                spread = evenly_spaced(limits, position, N_SPACED if thorough else N_QUANTILES)
-                theirs = np.concatenate([theirs, spread], axis=1)
+                spaced = evenly_spaced(limits, position, N_SPACED if thorough else N_QUANTILES)
+                theirs = np.concatenate([theirs, spaced], axis=1)
             found[place] = theirs, are_allowed(limits, position, theirs) & (theirs != own[:, None])
         return found
 
     def _add_all(self, people: IntArray, values: dict[int, tuple[Codes, BoolArray]]) -> None:
-        """Add all rows of people whose values can make only a few."""
+        """Add all rows of people for whom there are only a few."""
         pool, features = self.pool, self.task.factuals.schema.features
         free = set(np.flatnonzero(self._sets.free).tolist())
         if set(values) != free or self.task.scores.is_bounded:
@@ -440,7 +444,7 @@ class Sources:
 
     def _add_between(self, row_ids: IntArray) -> None:
         """Add rows with one number nearer to the own one that are predicted valid."""
-        at, which, person, codes = self._nearer(row_ids, BETWEEN)
+        at, which, person, codes = self._nearer(row_ids, SHARES_BETWEEN)
         likely = np.flatnonzero(self.pool.standardized_margin(person, codes) >= 0)
         # The nearest value predicted valid, and the next in case it is not.
         some = likely[best_of_each(at[likely], which[likely], n=2)]
@@ -448,7 +452,7 @@ class Sources:
 
     def add_closer(self, row_ids: IntArray) -> IntArray:
         """Add rows with one number nearer to the own one; returns the nearest not scored yet."""
-        at, which, person, codes = self._nearer(row_ids, CLOSER)
+        at, which, person, codes = self._nearer(row_ids, SHARES_CLOSER)
         ids = self.pool.add(person, codes)
         new = np.flatnonzero(~self.pool.scored[ids])
         return np.unique(ids[new[best_of_each(at[new], which[new])]])
@@ -458,7 +462,7 @@ class Sources:
     ) -> tuple[IntArray, IntArray, IntArray, Codes]:
         """Rows with one number only a share of the way from the person's own.
 
-        Of which change and share they are, whose, and their codes.
+        The change and the share of each row, its person, and its codes.
         """
         pool, rows = self.pool, self.task.factuals
         mutable = rows.schema.mutable
@@ -469,7 +473,7 @@ class Sources:
         own = rows.tree_codes[mutable[place], pool.positions[person]]
         there = actions[place, row]
         features = [rows.schema.features[at] for at in mutable]
-        # The last code of a feature with missing values is theirs.
+        # The last code of a feature with missing values stands for missing.
         last = np.array([f.n_codes - 1 if f.has_missing else f.n_codes for f in features])[place]
         known = (own != last) & (there != last)
         between = np.rint(own[:, None] + (there - own)[:, None] * shares).astype(np.int32)
@@ -501,16 +505,18 @@ class Sources:
     def _promising(person: IntArray, margin: FloatArray, most: int) -> IntArray:
         """The best predictions of each person, at most ``most``."""
         order = np.arange(margin.size)
-        # Of those that are predicted valid, the ones that only just are have the smallest changes.
-        return best_of_each(person, margin < SHORT, np.abs(margin - ENOUGH), order, n=most)
+        # Rows that are only just predicted valid have the smallest changes.
+        return best_of_each(
+            person, margin < MIN_MARGIN, np.abs(margin - LIKELY_MARGIN), order, n=most
+        )
 
-    def _some(self, codes: Codes, row: IntArray, masks: BoolArray) -> Codes:
-        """Some of the changes of rows, by sets of features."""
+    def _keep_sets(self, codes: Codes, row: IntArray, masks: BoolArray) -> Codes:
+        """Rows with only the changes in chosen sets of features."""
         return np.where(self._sets.features(masks).T, codes[:, row], OWN)
 
 
 class FeatureSets:
-    """The sets of mutable features that change together; what only follows is in none."""
+    """The sets of mutable features that change together; columns that only follow are in none."""
 
     def __init__(self, task: SearchTask) -> None:
         set_of = np.arange(task.factuals.schema.mutable.size)
@@ -550,7 +556,7 @@ def _subsets(n: int, most: int) -> BoolArray:
     return np.array([[at in them for at in range(n)] for them in some])
 
 
-def frequent_codes(counts: IntArray | Codes, is_number: bool) -> Codes:
+def frequent_codes(counts: IntArray | Int32Array, is_number: bool) -> Codes:
     """Quantiles of accepted rows, or their levels from the most frequent on."""
     if is_number:
         total = int(counts.sum())
@@ -560,7 +566,7 @@ def frequent_codes(counts: IntArray | Codes, is_number: bool) -> Codes:
     return np.argsort(-counts, kind="stable")[:MAX_LEVELS].astype(np.int32)
 
 
-def _listed(
+def _single_changes(
     n_people: int, values: dict[int, tuple[Codes, BoolArray]]
 ) -> tuple[IntArray, IntArray, Codes]:
     """All single changes: which person's, of which feature, and to which code."""

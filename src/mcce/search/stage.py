@@ -50,9 +50,9 @@ UNSTABLE = Reason(
     "The predictor is unstable: it accepted rows during the search, but refused each of them in "
     "the final call.",
 )
-# Between two reports of blocks that run in other threads.
-SECONDS_BETWEEN = 0.1
-# With a time limit, this many blocks are smaller; the first has a 64th of a whole one.
+# The least time between two reports of blocks that run in other threads.
+SECONDS_BETWEEN_REPORTS = 0.1
+# With a time limit, this many blocks are smaller, the first one a 64th of a whole block.
 SMALLER_BLOCKS = 6
 
 
@@ -92,14 +92,14 @@ class Monitor:
         self._n_before, self._n_others = self.n_evaluated, self._n_people - n_people
         self._blocks = {}
 
-    def count(self, block: FactualBlock, n_settled: int, n_evaluated: int) -> None:
+    def record(self, block: FactualBlock, n_settled: int, n_evaluated: int) -> None:
         """Record the progress of a block: people settled and rows scored."""
         self._blocks[block] = n_settled, n_evaluated
 
     def report(self, block: FactualBlock, n_settled: int, n_evaluated: int) -> bool:
-        """Record and report the progress of a block, from threads now and then; whether to stop."""
-        self.count(block, n_settled, n_evaluated)
-        if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN:
+        """Record the progress of a block and, now and then, report it; returns whether to stop."""
+        self.record(block, n_settled, n_evaluated)
+        if is_caller() or time.monotonic() - self._reported > SECONDS_BETWEEN_REPORTS:
             self._reported = time.monotonic()
             in_caller(self._report)
         return self.stopped

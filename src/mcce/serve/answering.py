@@ -36,7 +36,7 @@ from ..report.sentences import CellWords
 from ..runtime.files import checksum
 from ..search.config import PRESETS, SearchName, find_search
 from ..tables.columns import is_missing, plain
-from ..tables.features import Feature, resolution
+from ..tables.features import Feature
 from ..tables.schema import EncodedRows
 from ..version import __version__
 from .requests import MAX_LEVELS, MAX_RULES, CellKind
@@ -325,7 +325,7 @@ def _step(feature: Feature, kind: CellKind) -> float | None:
     """The unit of the last decimal place; None if there is none."""
     if kind.type not in ("integer", "number") or feature.kind != "numeric":
         return None
-    return resolution(feature) or None
+    return feature.resolution or None
 
 
 def _accepted(fitted: Fitted) -> pd.DataFrame | None:

@@ -105,7 +105,7 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        # An address with a slash at its end is another one: a redirect would reveal it.
+        # A redirect to the address without a slash at its end would reveal that it exists.
         redirect_slashes=False,
     )
     routes.add_to(app)

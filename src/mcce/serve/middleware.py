@@ -63,7 +63,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PACKAGE = Path(__file__).parents[1]
 # How long a body may take to arrive.
 BODY_SECONDS = 20.0
-# Nobody reads the answer.
+# The client closed the connection: a status for logs and metrics alone.
 GONE = 499
 
 

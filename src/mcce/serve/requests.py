@@ -177,7 +177,7 @@ def parse_json(content: bytes, *loc: str | int) -> Any:
         given = json.loads(
             content.decode(), parse_constant=_no_number, object_pairs_hook=unique_keys
         )
-        # Half a character could not be answered.
+        # A response could not hold a lone surrogate.
         json.dumps(given, ensure_ascii=False).encode()
     except UnicodeError:
         raise RefusalError.of(422, "expected JSON in UTF-8", "json", *loc) from None

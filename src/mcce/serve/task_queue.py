@@ -287,7 +287,7 @@ class QueueLimits:
 
 
 def _safe(error: BaseException) -> BaseException:
-    """An error that may pass through an event loop: not one that would end it."""
+    """The error, or a refusal in place of one that would end an event loop."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     return RefusalError.of(502, f"The predictor raised {type(error).__name__}.", "predictor")

@@ -22,12 +22,13 @@ from ..kernels import MISSING, Codes, FloatArray
 from . import columns
 from .columns import Kind
 
-# The largest coordinate of a number: two such are still nearer to each other than to MISSING.
+# The largest coordinate of a number: even two of opposite sign are nearer to each other than to
+# MISSING.
 MAX_COORDINATE = MISSING / 10
 # Computed numbers are equal if they differ by no more than this many units in the last place.
 ULPS = 16
-# The same for written numbers; a decimal place must be larger than that by this factor.
-WRITTEN_ULPS, MARGIN = 4, 10
+# The same for written numbers. A decimal place counts only if it is this many times larger.
+WRITTEN_ULPS, DECIMAL_OVER_NOISE = 4, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,43 @@ class Feature:
         numbers = self.table.to_numpy().view()
         numbers.flags.writeable = False
         return numbers
+
+    @cached_property
+    def known_numbers(self) -> FloatArray:
+        """The training values of a numeric feature without missing; none of a categorical one."""
+        numbers = np.empty(0) if self.numbers is None else self.numbers
+        return numbers[~np.isnan(numbers)]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column holds numbers that can be computed with: neither dates nor levels."""
+        return self.kind == "numeric" and self.table.dtype.kind in "iuf"
+
+    @cached_property
+    def decimals(self) -> int | None:
+        """Decimal places of a numeric feature; None if it has too many to tell.
+
+        Examples
+        --------
+        >>> prices = pd.Series([25.2, 9.95], name="price")
+        >>> Feature.learn(prices, kind=None, immutable=False).decimals
+        2
+        """
+        if self.table.dtype.kind in "iub":
+            return 0
+        numbers = self.known_numbers
+        noise = WRITTEN_ULPS * epsilon(self.table.dtype) * np.abs(numbers)
+        n_decimals = 0
+        while 10.0**-n_decimals > DECIMAL_OVER_NOISE * noise.max(initial=0.0) and n_decimals <= 15:
+            if (np.abs(np.round(numbers, n_decimals) - numbers) <= noise).all():
+                return n_decimals
+            n_decimals += 1
+        return None
+
+    @property
+    def resolution(self) -> float:
+        """The unit of the last decimal place of a numeric feature; 0 if it has too many to tell."""
+        return 0.0 if self.decimals is None else 10.0**-self.decimals
 
     @cached_property
     def known(self) -> pd.Series[Any]:
@@ -135,45 +173,6 @@ class Feature:
             return columns.rank_numbers(self.known, cells)
         exact = columns.match_levels(self.level_codes, cells)
         return exact, np.where(exact >= 0, exact, np.int32(self.n_codes))
-
-
-def decimals(feature: Feature) -> int | None:
-    """Decimal places of a numeric feature; None if it has too many to tell.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> prices = pd.Series([25.2, 9.95], name="price")
-    >>> decimals(Feature.learn(prices, kind=None, immutable=False))
-    2
-    """
-    numbers = known_numbers(feature)
-    if feature.table.dtype.kind in "iub":
-        return 0
-    noise = WRITTEN_ULPS * epsilon(feature.table.dtype) * np.abs(numbers)
-    n_decimals = 0
-    while 10.0**-n_decimals > MARGIN * noise.max(initial=0.0) and n_decimals <= 15:
-        if (np.abs(np.round(numbers, n_decimals) - numbers) <= noise).all():
-            return n_decimals
-        n_decimals += 1
-    return None
-
-
-def resolution(feature: Feature) -> float:
-    """The unit of the last decimal place of a numeric feature; 0 if it has too many to tell."""
-    n_decimals = decimals(feature)
-    return 0.0 if n_decimals is None else 10.0**-n_decimals
-
-
-def is_number(feature: Feature) -> bool:
-    """Whether a column holds numbers that can be computed with."""
-    return feature.kind == "numeric" and feature.table.dtype.kind in "iuf"
-
-
-def known_numbers(feature: Feature) -> FloatArray:
-    """The training values of a numeric feature but missing."""
-    numbers = np.empty(0) if feature.numbers is None else feature.numbers
-    return numbers[~np.isnan(numbers)]
 
 
 def epsilon(dtype: Any) -> float:

@@ -19,7 +19,7 @@ from .columns import Kind
 Role = Literal["action", "ours", "past"]
 # Who would have to act for a column of each role to change.
 ACTORS: dict[Role, str] = {"action": "person", "ours": "us", "past": "nobody"}
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check_column_names(frame: pd.DataFrame) -> None:
@@ -45,7 +45,7 @@ def check_column_names(frame: pd.DataFrame) -> None:
 def check_text(names: Iterable[Any]) -> None:
     """Raise for names that UTF-8 cannot encode: pandas, files and other libraries fail on them."""
     for position, name in enumerate(names):
-        if isinstance(name, str) and has_surrogate(name):
+        if isinstance(name, str) and has_lone_surrogate(name):
             raise SchemaError(
                 f"The name of column {position} (counted from 0), {shorten(name)}, has half a "
                 "surrogate pair, which UTF-8 cannot encode. Rename the column; if its name was "
@@ -53,9 +53,9 @@ def check_text(names: Iterable[Any]) -> None:
             )
 
 
-def has_surrogate(text: str) -> bool:
+def has_lone_surrogate(text: str) -> bool:
     """Whether a string holds half a surrogate pair, which UTF-8 cannot encode."""
-    return not text.isascii() and _SURROGATE.search(text) is not None
+    return not text.isascii() and _LONE_SURROGATE.search(text) is not None
 
 
 def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable]:

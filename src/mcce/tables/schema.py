@@ -233,8 +233,8 @@ class Schema:
         returned = frame if same else columns.assemble(kept, frame.columns)
         # One array serves as both if every value is in the training data.
         tree_codes = codes if (codes >= 0).all() else tree_codes
-        labels = given.index, given.columns
-        return EncodedRows(self, frame, *labels, codes, tree_codes, adapter, returned)
+        axes = given.index, given.columns
+        return EncodedRows(self, frame, *axes, codes, tree_codes, adapter, returned)
 
     def _check_names(self, frame: pd.DataFrame, adapter: FrameAdapter) -> None:
         """Raise unless the columns are those of the training data, in any order."""
@@ -265,8 +265,8 @@ class EncodedRows:
         The columns.
     frame
         The rows, in the columns and dtypes of training.
-    labels, given_columns
-        Labels and columns as they were given.
+    index, given_columns
+        Index and columns of the frame that was given.
     codes : (n_features, n_rows)
         Codes of the cells; -1 for a value that is not in the training data.
     tree_codes : (n_features, n_rows)
@@ -285,7 +285,7 @@ class EncodedRows:
 
     schema: Schema
     frame: pd.DataFrame = field(repr=False)
-    labels: pd.Index[Any] = field(repr=False)
+    index: pd.Index[Any] = field(repr=False)
     given_columns: pd.Index[Any] = field(repr=False)
     codes: Codes = field(repr=False)
     tree_codes: Codes = field(repr=False)
@@ -303,17 +303,17 @@ class EncodedRows:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def take(self, index: IntArray) -> EncodedRows:
+    def take(self, positions: IntArray) -> EncodedRows:
         """The rows at some positions."""
-        frame, same = self.frame.take(index).reset_index(drop=True), self.returned is self.frame
-        codes = self.codes[:, index]
+        frame, same = self.frame.take(positions).reset_index(drop=True), self.returned is self.frame
+        codes = self.codes[:, positions]
         return replace(
             self,
             frame=frame,
-            returned=frame if same else self.returned.take(index).reset_index(drop=True),
-            labels=self.labels.take(index),
+            returned=frame if same else self.returned.take(positions).reset_index(drop=True),
+            index=self.index.take(positions),
             codes=codes,
-            tree_codes=codes if self.tree_codes is self.codes else self.tree_codes[:, index],
+            tree_codes=codes if self.tree_codes is self.codes else self.tree_codes[:, positions],
         )
 
     def groups(self, positions: Iterable[int]) -> IntArray:
@@ -326,7 +326,7 @@ class EncodedRows:
         return group
 
     def numbers(self, position: int) -> FloatArray | None:
-        """Own values of a numeric feature, NaN for missing; None for a categorical one."""
+        """Values of a numeric feature, NaN for missing; None for a categorical one."""
         feature = self.schema.features[position]
         if feature.kind == "categorical":
             return None
@@ -337,18 +337,13 @@ class EncodedRows:
         """Own cells of some factuals in one column."""
         return pd.Series(self.cells[position].take(factuals))
 
-    def own_numbers(self, factuals: IntArray) -> FloatArray:
-        """Own mutable values of some factuals, NaN for missing and categorical ones."""
-        return self.all_numbers[self.schema.mutable[:, None], factuals]
-
     @cached_property
     def all_numbers(self) -> FloatArray:
-        """Own values, NaN for missing ones and for levels, shape (n_features, n_rows)."""
+        """Values of all features, NaN for missing and for levels, shape (n_features, n_rows)."""
         values = np.full((len(self.schema.features), len(self)), np.nan)
         for position, feature in enumerate(self.schema.features):
             if feature.kind == "numeric":
-                cells = self.frame.iloc[:, position]
-                values[position] = columns.as_numbers(cells, feature.table.dtype)
+                values[position] = self.numbers(position)
         return values
 
     @cached_property

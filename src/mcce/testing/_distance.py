@@ -20,7 +20,7 @@ def check_distance(distance: Distance) -> None:
     """Check a distance.
 
     It must have a name of its own; ``fit`` returns the distance; distances are floats of shape
-    (n_factuals, n_draws), at least 0 and never NaN, and 0 for a candidate equal to its person. A
+    (n_people, n_draws), at least 0 and never NaN, and 0 for a candidate equal to its person. A
     distance depends on nothing but the person and the candidate: not on other people, other
     candidates or their order. Fitted distances can be pickled. Symmetry is not required.
 

@@ -37,8 +37,8 @@ STATUS = {ANSWERED: "answered", UNANSWERED: "no_answer", ALREADY: "already_desir
 MAX_NAME, MAX_REASON, MAX_LETTER = 60, 600, 4_000
 # Other levels that are listed.
 MAX_SHOWN_LEVELS = 6
-# So that a page stays small: unchanged features over all people, and at least for each of them;
-# changes over all answers, and at least for each of them where there are more.
+# So that a page stays small: the most unchanged features of all people together and the least for
+# each person; the most changes of all answers together, and the least for each answer.
 MAX_SHOWN_CELLS, MIN_SHOWN_CELLS = 30_000, 20
 MAX_SHOWN_CHANGES, MIN_SHOWN_CHANGES = 8_000, 3
 # Pixels: the whole picture, the line inside it, its height, and the bars above it.

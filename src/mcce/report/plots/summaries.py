@@ -318,7 +318,7 @@ def plot_front(
     labels: LabelsLike = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """How many features change against how far, and which of them nothing beats in both.
+    """How many features change against how far, and which points no other beats in both.
 
     Parameters
     ----------
