@@ -30,6 +30,7 @@ from ..model.associations import Associations
 from ..tables.schema import WIDE_COLUMNS, EncodedRows
 from .conditionals import Conditionals
 from .conformal import Calibration, Plausibility
+from .pairs import EmptyPairs
 from .support import Support, level_positions
 
 # Accepted rows that are held out for calibration: one in three, or more of few rows, but not more
@@ -65,6 +66,7 @@ class PlausibilityModel:
         learned = np.concatenate([seen, others])
         self._describe(rows.take(np.flatnonzero(accepted)))
         associations = Associations.of(rows) if rows.schema.is_wide else None
+        self.pairs_: EmptyPairs = EmptyPairs.fit(rows, associations)
         self.support_: Support = Support().fit(rows, seen, learned, order, n_jobs, associations)
         # Relations between numbers are the same for all rows, and more rows show them better.
         self.conditionals_: Conditionals = Conditionals().fit(
@@ -82,11 +84,12 @@ class PlausibilityModel:
         support: Support,
         conditionals: Conditionals,
         calibration: Calibration,
+        pairs: EmptyPairs,
     ) -> PlausibilityModel:
         """The model of what was learned before, and the accepted rows."""
         model = cls()._describe(rows)
         model.support_, model.conditionals_ = support, conditionals
-        model.calibration_ = calibration
+        model.calibration_, model.pairs_ = calibration, pairs
         return model
 
     def _describe(self, rows: EncodedRows) -> PlausibilityModel:

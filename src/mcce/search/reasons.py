@@ -18,7 +18,7 @@ from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals.parts import Reason, ReasonKind
 from ..kernels import IntArray
-from ..postprocess.filters import Bound, IsPlausible, ObeysConstraint, RowFilter
+from ..postprocess.filters import Bound, HasKnownPairs, IsPlausible, ObeysConstraint, RowFilter
 from ..predictors.decision import Decision, Interval
 
 # Imported where it is used: the paper's search needs none of this.
@@ -84,7 +84,7 @@ def kind_of(excludes: RowFilter | Constraint) -> ReasonKind:
     """The kind of reason that something makes which excludes rows."""
     if isinstance(excludes, ObeysConstraint):
         excludes = excludes.constraint
-    if isinstance(excludes, IsPlausible):
+    if isinstance(excludes, (IsPlausible, HasKnownPairs)):
         return "implausible"
     if isinstance(excludes, Bound) and excludes.distance is not None:
         return "too_far"
