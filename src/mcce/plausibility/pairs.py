@@ -6,7 +6,7 @@ many that one of 10,000 tables of unrelated columns has such a pair. Values are 
 as they are, or quantile bins of many; a missing cell is a value of its own. Single bins are often
 too rare to tell, so groups of 2, 4, 8 and 16 adjacent ones are tried as well with each value of
 columns that are not binned; twice as many rows are then required, since a group says less of each
-of its values. In wide tables, each column is paired with those most associated with it alone.
+of its values. In tables of over 126 columns, each is paired with the most associated.
 
 Always true: the order of the training rows changes nothing; values that training never held, and
 pairs in which both values are the person's own, are never held against a row.
@@ -32,8 +32,10 @@ from .boosting import MAX_BINS, BinnedColumns
 MIN_EXPECTED, CHANCE = 12.0, 1e-4
 # A group of bins is empty only if chance would have given it this many times more.
 TIMES_IN_GROUPS = 2.0
-# Bins of the known values of a number; columns that each column of a wide table is paired with.
-N_BINS, N_PARTNERS = 32, 16
+# Bins of the known values of a number.
+N_BINS = 32
+# Pairs of columns that are all looked at; of more, each column is paired with so many.
+MAX_PAIRS, N_PARTNERS = 8_000, 16
 # The bin of what is never held against a row: unseen values, and levels of too few rows.
 NOT_TESTED = 0
 
@@ -66,9 +68,7 @@ class EmptyPairs:
     def fit(cls, rows: EncodedRows, associations: Associations | None = None) -> EmptyPairs:
         """Find the empty pairs of training rows."""
         tables = _bin_columns(rows)
-        # Adding integers of one size is faster, and takes eight times the memory.
-        dtype = np.int64 if associations is None else np.uint8
-        own = [t[c].astype(dtype) for t, c in zip(tables, rows.tree_codes, strict=True)]
+        own = [t[c].astype(np.int32) for t, c in zip(tables, rows.tree_codes, strict=True)]
         groups = [
             _Groups.of(*given) for given in zip(tables, own, rows.schema.features, strict=True)
         ]
@@ -77,14 +77,14 @@ class EmptyPairs:
             for name in ("n_values", "n_groups")
         )
         columns, cells = list[tuple[int, int]](), [np.empty(0, dtype=bool)]
-        cell = np.empty(len(rows), dtype=np.int64)
+        cell = np.empty(len(rows), dtype=np.int32)
         for at in _pairs(rows.schema, associations):
             one, other = (groups[position] for position in at)
             if one.is_binned and other.is_binned:
                 one, other = one.ungrouped, other.ungrouped
             if one.counts.max(initial=0) * other.counts.max(initial=0) < least:
                 continue
-            np.multiply(own[at[0]], np.int64(other.n_bins), out=cell)
+            np.multiply(own[at[0]], np.int32(other.n_bins), out=cell)
             cell += own[at[1]]
             shape = one.n_bins, other.n_bins
             held = np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
@@ -216,9 +216,10 @@ def _least(sizes: IntArray) -> float:
 
 
 def _pairs(schema: Schema, associations: Associations | None) -> Iterator[tuple[int, int]]:
-    """Pairs of columns that can change, ascending; in wide tables the most associated ones."""
+    """Pairs of columns that can change, ascending; of many the most associated ones."""
     looked_at = np.ones((len(schema.features),) * 2, dtype=bool)
-    if associations is not None:
+    n_features = len(schema.features)
+    if associations is not None and n_features * (n_features - 1) // 2 > MAX_PAIRS:
         looked_at[:] = False
         strength = associations.strength.copy()
         np.fill_diagonal(strength, -1)
