@@ -188,22 +188,18 @@ class _Groups:
 
     @property
     def n_bins(self) -> int:
-        """How many bins there are, with that of what is not tested."""
         return self.members.shape[1]
 
     @property
     def n_groups(self) -> int:
-        """How many values and groups there are."""
         return len(self.members)
 
     @property
     def is_binned(self) -> bool:
-        """Whether there are groups."""
         return self.n_groups > self.n_values
 
     @property
     def ungrouped(self) -> _Groups:
-        """The values alone."""
         return replace(
             self, members=self.members[: self.n_values], counts=self.counts[: self.n_values]
         )
@@ -217,8 +213,8 @@ def _least(sizes: IntArray) -> float:
 
 def _pairs(schema: Schema, associations: Associations | None) -> Iterator[tuple[int, int]]:
     """Pairs of columns that can change, ascending; of many the most associated ones."""
-    looked_at = np.ones((len(schema.features),) * 2, dtype=bool)
     n_features = len(schema.features)
+    looked_at = np.ones((n_features, n_features), dtype=bool)
     if associations is not None and n_features * (n_features - 1) // 2 > MAX_PAIRS:
         looked_at[:] = False
         strength = associations.strength.copy()
