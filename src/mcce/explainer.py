@@ -460,7 +460,8 @@ class MCCE(BaseEstimator):
         frame
             One row each, with its index, and one column ``plausibility``: the share of accepted
             training rows, held out from what was learned, that look at least as unusual. It is a
-            conformal p-value: one in twenty real accepted people has 0.05 or less.
+            conformal p-value: one in twenty real accepted people has 0.05 or less. It does not
+            know whether a row holds a pair of values that nobody has, which answers may not hold.
 
         Raises
         ------

@@ -102,13 +102,41 @@ def test_rows_with_rare_levels_are_as_plausible(n_rows, n_fits):
     assert np.concatenate(found).mean() <= 0.08
 
 
+@pytest.mark.parametrize(("n_rows", "share", "n_fits"), [(150, 0.02, 30), (900, 0.06, 20)])
+def test_a_few_odd_rows_with_rare_levels_are_not_called_implausible(n_rows, share, n_fits):
+    def people(n_rows, seed):
+        chance = np.random.default_rng(seed)
+        rare = chance.random(n_rows) < share
+        level = np.where(
+            rare, chance.choice(list("pqrstu"), n_rows), chance.choice(["a", "b"], n_rows)
+        )
+        x = chance.standard_normal(n_rows)
+        y = np.where(rare, -4 * x, x + 0.3 * chance.standard_normal(n_rows))
+        return pd.DataFrame({"x": x.round(3), "y": y.round(3), "level": level})
+
+    shares, absurd = [], []
+    for seed in range(n_fits):
+        training, fresh = people(n_rows, seed), people(2_000, seed + 100)
+        known = training.loc[training["level"].isin(list("pqrstu")), "level"]
+        rare = fresh[fresh["level"].isin(known)]
+        if len(rare):
+            explainer = learned(training)
+            shares.append((p_values(explainer, rare) <= 0.05).mean())
+            absurd.append(p_values(explainer, rare.head(5).assign(y=1e9)).max())
+
+    assert len(shares) >= 0.6 * n_fits
+    error = max(np.std(shares), 0.05) / np.sqrt(len(shares))
+    assert np.mean(shares) <= 0.05 + 2 * error
+    assert max(absurd) < 0.02
+
+
 @pytest.mark.parametrize("n_rare", [3, 20, 400])
 def test_a_rare_level_in_the_wrong_place_is_strange_once_enough_rows_have_it(n_rare):
     frame = jobs(4000).assign(trade="usual")
     frame.loc[np.flatnonzero(frame["age"] > 66)[:n_rare], "trade"] = "knitter"
     young = frame[frame["age"] < 40].assign(trade="knitter")
 
-    strange = (p_values(learned(frame), young) < 0.01).mean()
+    strange = (p_values(learned(frame), young) < 0.02).mean()
 
     assert strange < 0.1 if n_rare == 3 else strange == 1
 

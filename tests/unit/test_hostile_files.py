@@ -194,12 +194,12 @@ BYTES = {
         "cut.npy' is damaged",
     ),
     "future": (
-        lambda data: edited(data, b'"version": 9', b'"version": 10', MANIFEST),
-        r"version 10, .* reads version 9 alone; load it with the mcce that wrote it",
+        lambda data: edited(data, b'"version": 10', b'"version": 11', MANIFEST),
+        r"version 11, .* reads version 10 alone; load it with the mcce that wrote it",
     ),
     "past": (
-        lambda data: edited(data, b'"version": 9', b'"version": 8', MANIFEST),
-        r"version 8, .* reads version 9 alone",
+        lambda data: edited(data, b'"version": 10', b'"version": 9', MANIFEST),
+        r"version 9, .* reads version 10 alone",
     ),
     "key twice": (lambda data: rewritten(data, SEED, b'"seed": 1, "seed": 1'), "not written as"),
     "long integer": (lambda data: rewritten(data, SEED, b'"seed": ' + b"9" * 5000), "Cannot load"),

@@ -68,7 +68,7 @@ def test_required_plausibility_is_a_bound_that_can_be_lifted():
     search = bounded("sparse", min_plausibility=0.95)
     fitted = explainer([c.frozen("salary"), c.max_changes(1)], search=search).fit(train())
 
-    table = fitted.relax(people())
+    table = fitted.relax(bank(40, seed=4))
 
     gained = table[table["answered"]].groupby("lifted").size()
     assert set(table["lifted"]) == {"min_plausibility", "frozen salary", "max_changes 1"}

@@ -2,13 +2,21 @@
 
 Beyond the paper. Takes several nonconformities of each row, one per part of a model, each on a
 scale of its own. A tail says how many held-out rows have one at least as large; one over
-this share puts all parts on one scale. A row's p-value is the share of held-out rows whose largest
-part is at least as large; rows with a rare level are compared with their own kind. One over that
-share is the nonconformity of the whole row.
+this share puts all parts on one scale. A row's p-value is the share of held-out rows of its kind,
+with or without a rare level, whose largest part is at least as large. One over that share is the
+nonconformity of the whole row.
 
-Always true: held-out and new rows are treated alike, so p-values of new rows like them are uniform,
-or larger where many rows are equally unusual; they are above 0 and at most 1; beyond the largest
-held-out value nonconformity still increases.
+What holds: for a new accepted row drawn like the n held-out ones of its kind, P(p <= t) is at most
+t for every t of at least 1 / (n + 1), up to the error of putting parts on one scale with the same
+rows. A row with a rare level gets less than 1 / (n + 1) only if it is more unusual than all
+held-out rows of both kinds, by how much more; that few real rows are is an assumption.
+What does not: if no row of a kind is held out, or few without a rare level, all are compared with
+each other. Nothing is promised of single levels within a kind, or of rows unlike those of training.
+And a search looks for rows that pass, so the p-values of answers are not uniform: a limit on them
+excludes what is unusual, but among many rows tried, some that pass do so by luck.
+
+Always true: p-values are above 0 and at most 1; beyond the largest held-out value nonconformity
+still increases.
 """
 
 from __future__ import annotations
@@ -20,10 +28,9 @@ import numpy as np
 
 from ..kernels import BoolArray, FloatArray, IntArray
 
-# Rows with a rare level are compared with held-out rows that have one too, if there are at least
-# this many of these and at least this many others. With 12, one real row in 13 is more unusual than
-# all of them.
-MIN_RARE, MIN_USUAL = 12, 100
+# All rows are compared with each other if fewer without a rare level are held out, whose p-values
+# would all be above 0.05.
+MIN_USUAL = 19
 # The nonconformity of a row is no larger than this times the number of rows.
 MAX_NONCONFORMITY = 1e250
 
@@ -95,7 +102,7 @@ class Calibration:
         largest = np.ones(rare.size)
         for tail, values in zip(parts, nonconformity, strict=True):
             largest = np.maximum(largest, tail.inverse_of_held_out(values))
-        if rare.sum() < MIN_RARE or (~rare).sum() < MIN_USUAL:
+        if not rare.any() or (~rare).sum() < MIN_USUAL:
             return cls(parts, Tail.of(largest), None)
         return cls(parts, Tail.of(largest[~rare]), Tail.of(largest[rare]))
 
@@ -111,13 +118,12 @@ class Calibration:
     def compare(self, largest: FloatArray, rare: BoolArray) -> Plausibility:
         """How plausible rows are, given the largest inverse over all parts, at least 1."""
         found = Plausibility(self.usual.share(largest), self.usual.inverse(largest))
-        if self.rare is not None:
-            p_value, nonconformity = self.rare.share(largest), self.rare.inverse(largest)
-            # A row more unusual than all of its own kind is compared with the others too.
-            extreme = rare & (largest > self.rare.largest)
-            p_value[extreme] = np.minimum(found.p_value, p_value)[extreme]
-            nonconformity[extreme] = np.maximum(found.nonconformity, nonconformity)[extreme]
-            found.p_value[rare], found.nonconformity[rare] = p_value[rare], nonconformity[rare]
+        if self.rare is not None and rare.any():
+            own = largest[rare]
+            # Few of a kind cannot make a p-value small, however absurd a row is.
+            beyond = max(self.usual.largest, self.rare.largest) / own
+            found.p_value[rare] = self.rare.share(own) * np.minimum(beyond, 1.0)
+            found.nonconformity[rare] = self.rare.inverse(own)
         return found
 
     def inverse(self, nonconformity: FloatArray) -> FloatArray:

@@ -30,6 +30,7 @@ from ..model.associations import Associations
 from ..tables.schema import WIDE_COLUMNS, EncodedRows
 from .conditionals import Conditionals
 from .conformal import Calibration, Plausibility
+from .pairs import EmptyPairs
 from .support import Support, level_positions
 
 # Accepted rows that are held out for calibration: one in three, or more of few rows, but not more
@@ -37,8 +38,9 @@ from .support import Support, level_positions
 HELD_OUT, MIN_HELD_OUT, MAX_HELD_OUT, MAX_SEEN = 3, 200, 5_000, 20_000
 # The more columns a wide table has, the fewer rows each model sees, but not fewer than these.
 MIN_SEEN = 1_500
-# A level with a smaller share of the accepted rows is rare.
-RARE_LEVEL_SHARE = 0.02
+# A level with a smaller share of the accepted rows is rare. Of the rows with one, at least so many
+# are held out, or half of them.
+RARE_LEVEL_SHARE, MIN_RARE = 0.02, 40
 N_NEIGHBOURS = 5
 # Accepted rows whose own knn distances the quantiles are taken from, at most; fewer of wide tables.
 N_TYPICAL, N_TYPICAL_WIDE = 2_000, 500
@@ -58,13 +60,14 @@ class PlausibilityModel:
         yes, no = alike[accepted[alike]], alike[~accepted[alike]]
         rng = np.random.default_rng(0)
         mixed = yes[rng.permutation(yes.size)]
-        n_held_out = n_calibration(yes.size)
+        self._describe(rows.take(np.flatnonzero(accepted)))
+        for_calibration = self._hold_out(rows.tree_codes[:, mixed])
         most = most_seen(len(rows.schema.features))
-        held_out, seen = rows.take(mixed[:n_held_out]), mixed[n_held_out:][:most]
+        held_out, seen = rows.take(mixed[for_calibration]), mixed[~for_calibration][:most]
         others = no[rng.permutation(no.size)[:most]]
         learned = np.concatenate([seen, others])
-        self._describe(rows.take(np.flatnonzero(accepted)))
         associations = Associations.of(rows) if rows.schema.is_wide else None
+        self.pairs_: EmptyPairs = EmptyPairs.fit(rows, associations)
         self.support_: Support = Support().fit(rows, seen, learned, order, n_jobs, associations)
         # Relations between numbers are the same for all rows, and more rows show them better.
         self.conditionals_: Conditionals = Conditionals().fit(
@@ -82,11 +85,12 @@ class PlausibilityModel:
         support: Support,
         conditionals: Conditionals,
         calibration: Calibration,
+        pairs: EmptyPairs,
     ) -> PlausibilityModel:
         """The model of what was learned before, and the accepted rows."""
         model = cls()._describe(rows)
         model.support_, model.conditionals_ = support, conditionals
-        model.calibration_ = calibration
+        model.calibration_, model.pairs_ = calibration, pairs
         return model
 
     def _describe(self, rows: EncodedRows) -> PlausibilityModel:
@@ -96,6 +100,14 @@ class PlausibilityModel:
         self.reference_groups_: np.ndarray = np.unique(_immutables(rows, np.arange(len(rows))))
         self.rare_: dict[int, BoolArray] = _rare_levels(rows)
         return self
+
+    def _hold_out(self, tree_codes: Codes) -> BoolArray:
+        """Which of the accepted rows, in random order, are for calibration alone."""
+        held_out = np.arange(tree_codes.shape[1]) < n_calibration(tree_codes.shape[1])
+        rare = np.flatnonzero(self.has_rare(tree_codes))
+        # The first ones: a random part of their kind, whatever its size.
+        held_out[rare[: min((rare.size + 1) // 2, MIN_RARE)]] = True
+        return held_out
 
     def assess(self, tree_codes: Codes, numbers: FloatArray) -> Plausibility:
         """How plausible rows are."""

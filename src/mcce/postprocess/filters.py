@@ -1,8 +1,9 @@
 """Filters of step 3: reasons not to return a candidate, valid or not.
 
 Paper, section "Privacy": no copies of training rows. Beyond the paper: constraints on whole rows,
-relations between columns that were found at fit, how plausible a row must be, and upper bounds on
-sparsity and distance. ``RowRules`` are those of one search.
+relations between columns that were found at fit, pairs of values that no training row has, how
+plausible a row must be, and upper bounds on sparsity and distance. ``RowRules`` are those of one
+search.
 """
 
 from __future__ import annotations
@@ -202,13 +203,7 @@ class IsPlausible:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that are plausible enough."""
         rows, own, changed_rows = self._read_people(selected.rows)
-        encodings = self._encodings
-        if (
-            encodings is None
-            or encodings.rows is not rows
-            or encodings.tables is not selected.tables
-        ):
-            encodings = self._encodings = CandidateEncodings(rows, selected.tables)
+        encodings = self.encodings(selected)
         given = encodings.tree_codes(selected), encodings.numbers(selected)
         if changed_rows is None:
             assessed = self.model.assess(*given)
@@ -224,6 +219,13 @@ class IsPlausible:
         plausible[odd] = assessed.nonconformity[odd] <= own[owner]
         return plausible
 
+    def encodings(self, selected: CandidateRows) -> CandidateEncodings:
+        """The encodings of the values of rows, kept for the next call."""
+        known = self._encodings
+        if known is None or known.rows is not selected.rows or known.tables is not selected.tables:
+            known = self._encodings = CandidateEncodings(selected.rows, selected.tables)
+        return known
+
     def _read_people(self, rows: EncodedRows) -> tuple[EncodedRows, FloatArray, ChangedRows | None]:
         known = self._people
         if known is None or known[0] is not rows:
@@ -232,3 +234,17 @@ class IsPlausible:
             changed_rows = ChangedRows(self.model, rows) if rows.schema.is_wide else None
             known = self._people = rows, np.full(len(rows), np.nan), changed_rows
         return known
+
+
+@dataclass(frozen=True, eq=False)
+class HasKnownPairs:
+    """Keeps rows without a pair of values that no training row has, or only the person's own."""
+
+    plausible: IsPlausible
+    name: str = "pairs of values that nobody in the training data has"
+
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Rows without such a pair."""
+        codes = self.plausible.encodings(selected).tree_codes(selected)
+        own = selected.rows.tree_codes[:, selected.owner]
+        return ~self.plausible.model.pairs_.holds(codes, own)

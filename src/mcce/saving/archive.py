@@ -37,7 +37,7 @@ from ..runtime.files import check_regular, replacing
 from ..version import __version__
 
 FORMAT = "mcce explainer"
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 MANIFEST, DOCUMENT, SIGNATURE = "manifest.json", "explainer.json", "signature.txt"
 MAX_MANIFEST_BYTES = 2**26
 # Bounds that no document of ours comes near.

@@ -32,6 +32,7 @@ from ..plausibility.boosting import BoostedTrees, pack_boosted, unpack_boosted
 from ..plausibility.conditionals import Conditional, Conditionals
 from ..plausibility.conformal import Calibration, Tail
 from ..plausibility.model import PlausibilityModel
+from ..plausibility.pairs import EmptyPairs
 from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_positions
 from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
 from ..predictors.decision import Decision, Interval, LabelMeasure, LabelRule
@@ -172,6 +173,8 @@ FIELDS: dict[type[Any], dict[str, Reader]] = {
         "missing": _optional(_boosted),
     },
     Calibration: {"parts": _several(_tail), "usual": _tail, "rare": _optional(_tail)},
+    # Read by _empty_pairs, which knows the columns.
+    EmptyPairs: dict.fromkeys(("bins", "columns", "packed"), lambda plain, _: plain),
     FoundRelation: {
         "share": _real(0.0, 1.0),
         "n_rows": _integer(2**53),
@@ -224,6 +227,7 @@ def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
         "chains": _write_value(model.support_.chains_),
         "conditionals": _write_value(model.conditionals_.models_),
         "calibration": _write_value(model.calibration_),
+        "pairs": write_fields(model.pairs_),
     }
 
 
@@ -231,7 +235,7 @@ def unpack_plausibility(
     plain: Any, schema: Schema, order: IntArray, n_desired: int
 ) -> PlausibilityModel:
     """The model of what :func:`pack_plausibility` gave, checked."""
-    names = ("codes", "chains", "conditionals", "calibration")
+    names = ("codes", "chains", "conditionals", "calibration", "pairs")
     given = check_entries(plain, names, "the plausibility model")
     codes = check_codes(given["codes"], schema, "the accepted rows")
     if codes.shape[1] != n_desired:
@@ -241,7 +245,8 @@ def unpack_plausibility(
     conditionals = _conditionals(given["conditionals"], schema)
     n_parts = bool(support.chains_) + 2 * len(conditionals.models_)
     calibration = _calibration(given["calibration"], schema, n_parts, n_desired)
-    return PlausibilityModel.restored(rows, support, conditionals, calibration)
+    pairs = _empty_pairs(given["pairs"], schema)
+    return PlausibilityModel.restored(rows, support, conditionals, calibration, pairs)
 
 
 def _support(plain: Any, schema: Schema, order: IntArray, n_accepted: int) -> Support:
@@ -303,6 +308,24 @@ def _calibration(plain: Any, schema: Schema, n_parts: int, n_accepted: int) -> C
     if any(tail.values.size != calibration.n_held_out for tail in calibration.parts):
         raise SavedFileError("the parts of the calibration hold other numbers of rows")
     return calibration
+
+
+def _empty_pairs(plain: Any, schema: Schema) -> EmptyPairs:
+    given = read_fields(EmptyPairs, plain, schema, "the pairs of values that no row has")
+    bins, packed = (vector(given[name], np.uint8) for name in ("bins", "packed"))
+    columns, sizes = given["columns"], np.array([one.n_codes + 1 for one in schema.features])
+    if not isinstance(columns, np.ndarray) or columns.ndim != 2 or columns.dtype != np.int32:
+        raise SavedFileError("the pairs of columns are no table")
+    if len(columns) != 2 or bins.size != sizes.sum():
+        raise SavedFileError("the pairs of values are not those of its columns")
+    one, other = columns.astype(np.int64)
+    in_order = (np.diff(one * sizes.size + other) > 0).all() and (one < other).all()
+    if not in_order or (columns < 0).any() or (columns >= sizes.size).any():
+        raise SavedFileError("the pairs of columns are not ascending")
+    pairs = EmptyPairs(bins, np.cumsum(sizes) - sizes, columns, packed)
+    if packed.size != -(-pairs.n_cells // 8):
+        raise SavedFileError("the tables of the pairs of columns have other sizes")
+    return pairs
 
 
 def pack_relation(found: FoundRelation) -> dict[str, Any]:

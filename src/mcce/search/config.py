@@ -73,9 +73,11 @@ class Search:
         change. ``"paper"``: the best draws, as published.
     min_plausibility
         The smallest plausibility of an answer: the share of real accepted people who look at least
-        as unusual. It may be less where the answer is no more unusual than the person already is. A
-        larger share gives more realistic answers with more changes; 0 requires nothing. None is
-        0.05 for "balanced", 0.25 for "plausible", 0 for "paper" and 0.01 for the others.
+        as unusual. It may be less where the answer is no more unusual than the person already is.
+        Above 0, an answer also holds no pair of values that no training row has, though chance
+        would have given it to many, unless the person has it. A larger share gives more realistic
+        answers with more changes; 0 requires nothing. None is 0.05 for "balanced", 0.25 for
+        "plausible", 0 for "paper" and 0.01 for the others.
     extra_changes
         How many changes an answer may have beyond the fewest known to suffice for the person, if
         that makes it better. Holds for every answer, and for the first one as far as is known

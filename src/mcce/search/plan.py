@@ -23,6 +23,7 @@ from ..errors import ConstraintError, NotFittedError
 from ..fitted import Fitted
 from ..kernels import Int32Array, IntArray
 from ..postprocess.filters import (
+    HasKnownPairs,
     IsNoCopy,
     IsPlausible,
     KeepsRelation,
@@ -314,6 +315,7 @@ def row_rules(
     # Without an accepted row, nothing is returned.
     if search.min_plausibility and fitted.n_desired:
         plausible = IsPlausible(plausibility_model(fitted), search.min_plausibility)
+        filters.append(HasKnownPairs(plausible))
     return RowRules(distance, search.max_sparsity, search.max_distance, filters, plausible)
 
 

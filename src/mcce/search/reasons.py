@@ -14,7 +14,7 @@ import numpy as np
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals.parts import Reason, ReasonKind
-from ..postprocess.filters import Bound, IsPlausible, ObeysConstraint, RowFilter
+from ..postprocess.filters import Bound, HasKnownPairs, IsPlausible, ObeysConstraint, RowFilter
 from ..predictors.decision import Decision, Interval
 
 NO_DESIRED = Reason("no_desired", "No training row has the desired decision.")
@@ -77,7 +77,7 @@ def kind_of(excludes: RowFilter | Constraint) -> ReasonKind:
     """The kind of reason that something makes which excludes rows."""
     if isinstance(excludes, ObeysConstraint):
         excludes = excludes.constraint
-    if isinstance(excludes, IsPlausible):
+    if isinstance(excludes, (IsPlausible, HasKnownPairs)):
         return "implausible"
     if isinstance(excludes, Bound) and excludes.distance is not None:
         return "too_far"

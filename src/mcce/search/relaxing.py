@@ -15,22 +15,27 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from ..candidates import MeasuredRows
+from ..candidates import CandidateRows, MeasuredRows
 from ..constraints.collection import Constraints
 from ..counterfactuals.parts import Reason, ReasonKind
 from ..fitted import Fitted
 from ..kernels import BoolArray, IntArray
+from ..postprocess.filters import HasKnownPairs, IsPlausible
 from ..runtime.progress import ProgressBar
 from ..tables.schema import OWN
 from .config import ExplainSettings, kept_relations, plausibility_model
 from .plan import find_answers, row_rules
 from .reasons import kind_of
 from .stage import Monitor, SearchOutcome, SearchRequest
+
+# Imported where it is used: the paper's search needs none of this.
+if TYPE_CHECKING:
+    from ..plausibility.model import PlausibilityModel
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
 N_BRIEF_SAMPLES, MAX_LIFTED = 100, 8
@@ -107,8 +112,7 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
         found = found.take(~kept)
         remedies = [f"Without {relaxation.in_words}"] * found.owner.size
         if kind == "implausible":
-            reached = plausibility_model(request.fitted).measures(found.rows)["plausibility"]
-            remedies = [_with_plausibility(value) for value in reached.tolist()]
+            remedies = _with_plausibility(plausibility_model(request.fitted), found.rows)
             nearest = replace(found, rank=np.zeros_like(found.rank))
             others = misses.take(~np.isin(misses.owner, found.owner))
             misses = MeasuredRows.concat(factuals, [others, nearest])
@@ -142,9 +146,13 @@ def _keep_everything(request: SearchRequest, found: MeasuredRows) -> BoolArray:
     return kept
 
 
-def _with_plausibility(reached: float) -> str:
-    """The required plausibility with which a row would be an answer, rounded down."""
-    return f"With min_plausibility={float(ONE_DIGIT.create_decimal(repr(reached))):g}"
+def _with_plausibility(model: PlausibilityModel, rows: CandidateRows) -> list[str]:
+    """The required plausibility with which each row would be an answer, rounded down."""
+    reached = model.measures(rows)["plausibility"]
+    # Any requirement excludes pairs that nobody has.
+    reached[~HasKnownPairs(IsPlausible(model, 0.0)).keeps(rows)] = 0.0
+    rounded = [float(ONE_DIGIT.create_decimal(repr(one))) for one in reached.tolist()]
+    return [f"With min_plausibility={one:g}" for one in rounded]
 
 
 def relaxation_table(
