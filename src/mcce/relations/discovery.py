@@ -20,6 +20,7 @@ import numpy as np
 from ..errors import McceWarning, shorten
 from ..kernels import check_cancellation
 from ..tables.schema import EncodedRows
+from .bounds import best_bounds, find_bounds, informative_orderings, tightened_bound
 from .evidence import MAX_CHANCE, Proposal, TrainingColumns
 from .fitting import quality
 from .formulas import find_products, find_sums
@@ -29,8 +30,14 @@ from .relation import Equality, FoundRelation, Relation
 
 # With fewer distinct rows, nothing can be confirmed.
 MIN_ROWS = 40
-ROWS_PER_PIECE = 100_000
-FINDERS = (find_sums, find_products, find_orderings, find_equivalences, find_dependencies)
+FINDERS = (
+    find_sums,
+    find_products,
+    find_orderings,
+    find_bounds,
+    find_equivalences,
+    find_dependencies,
+)
 # The smallest chance that is reported.
 SMALLEST_P_VALUE = 1e-300
 
@@ -57,14 +64,15 @@ def find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
 def most_relations(n_columns: int) -> int:
     """How many relations can be found between some columns."""
     # The conditions on a column exclude each other, so each is in one equivalence at most.
-    per_pair = 2 + 2 + (MAX_LEVELS + 1)  # orderings and dependencies both ways, and equivalences
-    return 3 * n_columns + per_pair * n_columns * (n_columns - 1) // 2
+    # Orderings, bounds on differences and ratios, and dependencies both ways; and equivalences.
+    per_pair = 2 + 4 + 2 + (MAX_LEVELS + 1)
+    return 6 * n_columns + per_pair * n_columns * (n_columns - 1) // 2
 
 
 def _checked(data: TrainingColumns, proposal: Proposal, log_chance: float) -> FoundRelation:
     """A proposal, checked in all training rows."""
     relation = _tightened(data, proposal.relation)
-    n_kept = int(data.weights[_holds(data, relation)].sum())
+    n_kept = int(data.weights[data.holds(relation)].sum())
     n_rows = int(data.weights.sum())
     return FoundRelation(
         relation,
@@ -76,20 +84,13 @@ def _checked(data: TrainingColumns, proposal: Proposal, log_chance: float) -> Fo
 
 
 def _tightened(data: TrainingColumns, relation: Relation) -> Relation:
-    """A strict ordering only if no training row has equal values."""
+    """A strict ordering only if no training row has equal values; bounds by all rows."""
+    if isinstance(relation, Ordering) and not relation.is_plain:
+        return tightened_bound(data, relation)
     if not isinstance(relation, Ordering) or not relation.strict:
         return relation
     weak = Ordering(relation.lower, relation.upper)
-    return relation if (_holds(data, relation) == _holds(data, weak)).all() else weak
-
-
-def _holds(data: TrainingColumns, relation: Relation) -> np.ndarray:
-    pieces = range(0, data.n_rows, ROWS_PER_PIECE)
-    held = [
-        relation.holds(data.frame(relation.features, slice(start, start + ROWS_PER_PIECE)))
-        for start in pieces
-    ]
-    return np.concatenate(held)
+    return relation if (data.holds(relation) == data.holds(weak)).all() else weak
 
 
 def warn_of_blocked_actions(
@@ -114,15 +115,19 @@ def without_implied(
 ) -> tuple[FoundRelation, ...]:
     """The relations that do not follow from others."""
     equalities = _equalities(data, found)
-    orderings = _orderings(found, equalities)
+    bounds = best_bounds(data, found, equalities)
+    formulas, source = [*equalities, *bounds], _sources(equalities)
+    # A column that is computed from a single other one has the bounds of that.
+    apart = [one for one in found if not source.keys() & {*one.relation.features}]
+    orderings = informative_orderings(data, _orderings(found, equalities), apart, formulas)
     dependencies = _dependencies(data, found, equalities)
-    apart = [item for item in found if not _within(item, equalities)]
-    equivalences = _equivalences(data, apart, dependencies)
+    others = [item for item in found if not _within(item, equalities)]
+    equivalences = _equivalences(data, others, dependencies)
     binary = {feature.name for feature in data.schema.features if feature.n_codes == 2}
     paired = [set(item.relation.features) for item in equivalences]
     paired = [pair for pair in paired if pair <= binary]
     others = [item for item in dependencies if set(item.relation.features) not in paired]
-    return (*equalities, *orderings, *equivalences, *others)
+    return (*equalities, *bounds, *orderings, *equivalences, *others)
 
 
 def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
@@ -196,7 +201,9 @@ def _orderings(
     items = [
         (item, item.relation)
         for item in found
-        if isinstance(item.relation, Ordering) and not _within(item, equalities)
+        if isinstance(item.relation, Ordering)
+        and item.relation.is_plain
+        and not _within(item, equalities)
     ]
     edges = {(r.lower, r.upper) for item, r in items if item.enforced}
     # Equal columns are ordered both ways; that is an equality.

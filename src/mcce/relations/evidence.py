@@ -26,13 +26,14 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..kernels import Codes, FloatArray, IntArray, absorb, check_cancellation
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, absorb, check_cancellation
 from ..tables.columns import EXACT_IN_FLOAT64, assemble, is_time, unit_of, unwrapped
 from ..tables.schema import EncodedRows, Schema
 from .relation import Relation
 
 # A relation is accepted if its chance, times the number of relations tried, is below this.
 MAX_CHANCE = 1e-6
+ROWS_PER_PIECE = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +93,15 @@ class TrainingColumns:
     def numbers(self, position: int, rows: slice | IntArray) -> FloatArray:
         """The cells of a numeric column, NaN for missing."""
         return self.values[position][self.codes[position, rows]]
+
+    def holds(self, relation: Relation) -> BoolArray:
+        """Whether a relation holds in each row."""
+        pieces = range(0, self.n_rows, ROWS_PER_PIECE)
+        held = [
+            relation.holds(self.frame(relation.features, slice(start, start + ROWS_PER_PIECE)))
+            for start in pieces
+        ]
+        return np.concatenate(held)
 
     def half_unit(self, name: Hashable) -> float:
         """Half a unit of a column's last decimal; 0 if it has too many to tell."""

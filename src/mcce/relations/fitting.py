@@ -56,33 +56,37 @@ MAX_ROUNDED_LOSS = 1.03
 
 
 @dataclass(frozen=True)
-class _Fit:
-    """Deviations of an equality in some rows."""
+class Fit:
+    """What a formula gives in some rows, and their targets."""
 
     formula: FloatArray
     target: FloatArray
 
     @property
-    def defined(self) -> _Fit:
+    def defined(self) -> Fit:
         """Only the rows where both sides are defined."""
         here = ~np.isnan(self.formula) & ~np.isnan(self.target)
-        return _Fit(self.formula[here], self.target[here])
+        return Fit(self.formula[here], self.target[here])
 
     def n_passing(self, allowed: FloatArray) -> IntArray:
         """For each row, how many targets would pass."""
+        return self.n_between(self.formula - allowed, self.formula + allowed)
+
+    def n_between(self, low: FloatArray, high: FloatArray) -> IntArray:
+        """For each row, how many targets lie between two numbers."""
         ranked = np.sort(self.target)
-        low = np.searchsorted(ranked, self.formula - allowed, side="left")
-        return np.searchsorted(ranked, self.formula + allowed, side="right") - low
+        first = np.searchsorted(ranked, low, side="left")
+        return np.searchsorted(ranked, high, side="right") - first
 
 
 def propose(data: TrainingColumns, relation: AnyEquality) -> Proposal | None:
     """An equality with the tolerance of all rows, if held-out rows confirm it."""
-    fit = _fit(data, relation, slice(0, data.half)).defined
+    fit = fit_of(data, relation, slice(0, data.half)).defined
     if fit.target.size < MIN_CONFIRMING:
         return None
     half_unit = data.half_unit(relation.result)
     proposed = with_tolerance(relation, fit, half_unit, MARGIN)
-    held = _fit(data, relation, data.held_out).defined
+    held = fit_of(data, relation, data.held_out).defined
     if proposed is None or held.target.size < MIN_CONFIRMING:
         return None
     allowed = _allowed(proposed, held.formula)
@@ -90,12 +94,14 @@ def propose(data: TrainingColumns, relation: AnyEquality) -> Proposal | None:
     if n_broken > MAX_BROKEN * held.target.size:
         return None
     chance = log_chance(held.n_passing(allowed), n_broken)
-    final = with_tolerance(relation, _fit(data, relation, slice(0, data.n_rows)).defined, half_unit)
+    final = with_tolerance(
+        relation, fit_of(data, relation, slice(0, data.n_rows)).defined, half_unit
+    )
     return None if final is None else Proposal(final, chance, int(held.target.size))
 
 
 def with_tolerance(
-    relation: AnyEquality, fit: _Fit, half_unit: float, margin: float = 1.0
+    relation: AnyEquality, fit: Fit, half_unit: float, margin: float = 1.0
 ) -> AnyEquality | None:
     """The equality with the tolerance that rows need; None if that would say too little."""
     gap = np.abs(fit.target - fit.formula)
@@ -136,7 +142,7 @@ def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
     computed from. Then the one that deviates least, has the fewest subtractions and fractions, and
     whose target has the widest range.
     """
-    fit = _fit(data, relation, slice(0, data.n_rows)).defined
+    fit = fit_of(data, relation, slice(0, data.n_rows)).defined
     passing = fit.n_passing(_allowed(relation, fit.formula)).mean() / max(fit.target.size, 1)
     exact = 0.0 if relation.tolerance == 0 else round(math.log2(passing + 1e-9), 1)
     if isinstance(relation, Linear):
@@ -158,13 +164,14 @@ def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
     )
 
 
-def _fit(data: TrainingColumns, relation: AnyEquality, rows: slice) -> _Fit:
+def fit_of(data: TrainingColumns, relation: AnyEquality, rows: slice) -> Fit:
+    """What an equality gives in some rows."""
     frame = data.frame(relation.features, rows)
     formula = relation.compute(frame)
-    return _Fit(formula, relation.deviation(frame) + formula)
+    return Fit(formula, relation.deviation(frame) + formula)
 
 
-def _scale(fit: _Fit) -> float:
+def _scale(fit: Fit) -> float:
     return float(max(np.abs(fit.target).max(initial=0.0), np.abs(fit.formula).max(initial=0.0)))
 
 

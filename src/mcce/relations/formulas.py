@@ -10,7 +10,7 @@ coefficients become short decimals where that holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
@@ -19,11 +19,13 @@ import numpy as np
 
 from ..kernels import FloatArray, IntArray, check_cancellation
 from ..tables.features import ULPS, WRITTEN_ULPS, epsilon
+from .bounds import propose_bound
 from .evidence import Findings, Proposal, TrainingColumns
 from .fitting import (
     MAX_ROWS,
     MIN_ROWS,
     ROUNDING,
+    AnyEquality,
     fit_robustly,
     predict,
     propose,
@@ -41,6 +43,8 @@ MAX_LEVELS = 12
 MAX_COLUMNS = 600
 # What the selection must explain, first with broken rows and then without them.
 EXPLAINED_BY_SUM, EXPLAINED_BY_PRODUCT = (0.8, 0.97, 0.97), (0.6, 0.9)
+# What is explained by few columns may be a bound.
+EXPLAINED_BY_BOUND, MAX_TERMS_OF_BOUND = 0.7, 4
 # How often weights are fitted, and how often only to find the rows that deviate most.
 N_ROUNDS, N_SELECTING_ROUNDS = 6, 3
 # A term is dropped if the deviation without it is at most this many times as large.
@@ -84,22 +88,36 @@ def find_sums(data: TrainingColumns) -> Findings:
     if len(data.numeric) == 0 or rows.stop < MIN_ROWS:
         return Findings((), 0)
     design = Design.of_sums(data, rows)
-    tried = (_find_sum(data, design, place) for place in range(len(data.numeric)))
-    return Findings.of(tried, len(data.numeric) * MAX_TERMS)
+    sums = (_find_sum(data, design, place) for place in range(len(data.numeric)))
+    return Findings.of(_tried(data, sums), 2 * len(data.numeric) * MAX_TERMS)
 
 
-def _find_sum(data: TrainingColumns, design: Design, place: int) -> Proposal | None:
+def _tried(
+    data: TrainingColumns, relations: Iterable[AnyEquality | None]
+) -> Iterator[Proposal | None]:
+    """Each relation as an equality, and as a bound."""
+    for relation in relations:
+        if relation is not None:
+            equality = propose(data, relation)
+            yield equality
+            if equality is None or not data.holds(equality.relation).all():
+                yield propose_bound(data, relation)
+
+
+def _find_sum(data: TrainingColumns, design: Design, place: int) -> Linear | None:
     groups = _select(design, place, EXPLAINED_BY_SUM, MAX_TERMS)
     if not groups:
         return None
-    relation = _sum_of(data, design, place, tuple(sorted(_needed(design, place, groups))))
-    return None if relation is None else propose(data, relation)
+    return _sum_of(data, design, place, tuple(sorted(_needed(design, place, groups))))
 
 
 def _select(
     design: Design, place: int, explained: Sequence[float], max_groups: int, min_groups: int = 1
 ) -> tuple[int, ...]:
-    """Groups of columns that a column is a sum of; none if it is no sum."""
+    """Groups of columns that a column is a sum of; none if it is no sum.
+
+    A few groups that explain less may give a bound.
+    """
     values, own = design.columns[place], design.groups[place]
     groups = np.where(design.groups == own, -1, design.groups)
     row_numbers = np.flatnonzero(~np.isnan(values))
@@ -109,8 +127,11 @@ def _select(
             return ()
         target = to_integers(values[None, row_numbers])[0][0]
         found = select_forward(design.whole[:, row_numbers], groups, target, max_groups)
-        if found.explained < least or len(found.groups) < min_groups:
+        if len(found.groups) < min_groups:
             return ()
+        if found.explained < least:
+            is_loose = found.explained >= EXPLAINED_BY_BOUND
+            return found.groups if is_loose and len(found.groups) <= MAX_TERMS_OF_BOUND else ()
         if set(found.groups) == set(chosen):
             break
         chosen = found.groups
@@ -229,8 +250,7 @@ def find_products(data: TrainingColumns) -> Findings:
         for pair in _pairs(logs, place, _selected_factors(design, place))
     )
     relations = (_product_of(data, values, *pair) for pair in pairs)
-    tried = (None if relation is None else propose(data, relation) for relation in relations)
-    return Findings.of(tried, 3 * n_columns)
+    return Findings.of(_tried(data, relations), 6 * n_columns)
 
 
 def _selected_factors(design: Design, place: int) -> list[int]:

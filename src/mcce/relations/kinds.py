@@ -1,14 +1,14 @@
 """The kinds of relations.
 
 Equalities compute a column from others, exactly or within a tolerance: a linear sum, a product or a
-ratio. Orderings, equivalences and dependencies compute no numbers.
+ratio. Orderings, bounds, equivalences and dependencies compute no numbers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -201,36 +201,113 @@ def _price_lists(amounts: PriceLists) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Ordering(Relation):
-    """One column that is never above another.
+    """One column plus an offset that is never above another one times a factor.
 
     Examples
     --------
     >>> Ordering("years_employed", "age", strict=True).name
     'years_employed < age'
+    >>> Ordering("years_employed", "age", offset=18.0).name
+    'age - years_employed >= 18'
+    >>> Ordering("saved", "net", factor=0.5).name
+    'saved <= 0.5 * net'
     """
 
     lower: Hashable
     upper: Hashable
     strict: bool = False
+    offset: float = 0.0
+    factor: float = 1.0
     kind: ClassVar[str] = "ordering"
 
     @property
     def name(self) -> str:
         """Such as ``start <= end``."""
-        sign = "<" if self.strict else "<="
-        return f"{quote_column(self.lower)} {sign} {quote_column(self.upper)}"
+        lower, upper = quote_column(self.lower), quote_column(self.upper)
+        if self.offset and self.factor == 1 and not self.strict:
+            if self.offset > 0:
+                return f"{upper} - {lower} >= {quote_value(self.offset)}"
+            return f"{lower} - {upper} <= {quote_value(-self.offset)}"
+        lower = f"{lower} + {quote_value(self.offset)}" if self.offset else lower
+        upper = f"{quote_value(self.factor)} * {upper}" if self.factor != 1 else upper
+        return f"{lower} {'<' if self.strict else '<='} {upper}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it compares the columns as they are."""
+        return self.offset == 0 and self.factor == 1
 
     @property
     def features(self) -> tuple[Hashable, ...]:
         """Both columns."""
         return (self.lower, self.upper)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def excess(self, rows: Rows) -> FloatArray:
-        """How far the lower column is above the upper one."""
-        gap = numbers_of(rows, self.lower) - numbers_of(rows, self.upper)
+        """How far the lower side is above the upper one."""
+        lower, upper = numbers_of(rows, self.lower), numbers_of(rows, self.upper)
+        if not self.is_plain:
+            upper = self.factor * upper
+            return _outside(lower - upper + self.offset, lower, upper)
+        gap = lower - upper
         # Equal values break a strict ordering by less than any two that differ.
         equal = np.where(gap == 0, np.finfo(np.float64).tiny, 0.0) if self.strict else 0.0
         return np.where(gap > 0, gap, equal)
+
+
+@dataclass(frozen=True)
+class Bound(Relation):
+    """A formula that its target differs from by so much at most, or is so many times at most.
+
+    Examples
+    --------
+    >>> Bound(Product("total", "months", "price"), 0.7, 1.5, relative=True).name
+    '0.7 <= total / (months * price) <= 1.5'
+    """
+
+    formula: Linear | Product
+    low: float
+    high: float
+    relative: bool
+    kind: ClassVar[str] = "bound"
+
+    @property
+    def name(self) -> str:
+        """Such as ``-10 <= total - (net + tax) <= 20``."""
+        target = quote_column(self.formula.result)
+        text = replace(self.formula, tolerance=0.0).name.removeprefix(f"{target} = ")
+        sign = "/" if self.relative else "-"
+        low, high = quote_value(self.low), quote_value(self.high)
+        return f"{low} <= {target} {sign} ({text}) <= {high}"
+
+    @property
+    def target(self) -> Hashable:
+        """The column that the formula is for."""
+        return self.formula.result
+
+    @property
+    def features(self) -> tuple[Hashable, ...]:
+        """The target and the columns of the formula."""
+        return self.formula.features
+
+    def limits(self, formula: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The smallest and the largest target that go with values of the formula."""
+        if self.relative:
+            return self.low * formula, self.high * formula
+        return formula + self.low, formula + self.high
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def excess(self, rows: Rows) -> FloatArray:
+        """How far the target is outside the limits."""
+        target, formula = numbers_of(rows, self.target), self.formula.compute(rows)
+        low, high = self.limits(formula)
+        return _outside(np.maximum(low - target, target - high), target, formula)
+
+
+def _outside(gap: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """A gap where it is more than floating point may make of nothing."""
+    noise = 1e-9 * np.maximum(np.abs(first), np.abs(second))
+    return np.where(gap > noise, gap, 0.0)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,19 +73,35 @@ def _confirmed_orderings(data: TrainingColumns, positions: list[int]) -> Iterato
     names = data.schema.names
     for low, high in _nearly_ordered(data, positions):
         check_cancellation()
-        lower, upper = data.numbers(low, data.held_out), data.numbers(high, data.held_out)
-        both = ~np.isnan(lower) & ~np.isnan(upper)
-        lower, upper = lower[both], upper[both]
-        passing = lower.size - np.searchsorted(np.sort(upper), lower, side="left")
-        if not lower.size or passing.mean() > (1 - MIN_INFORMATIVE) * lower.size:
-            continue
-        n_broken = int((lower > upper).sum())
-        by_chance = lower.size - passing.mean()
-        if n_broken > min(MAX_BROKEN * lower.size, MAX_ORDERED_BY_CHANCE * by_chance):
-            continue
-        chance = log_chance(passing, n_broken)
-        strict = _never_equal(lower, upper)
-        yield Proposal(Ordering(names[low], names[high], strict), chance, int(lower.size))
+        proposal = confirm_ordering(data, Ordering(names[low], names[high], strict=True))
+        if proposal is not None:
+            yield proposal
+
+
+def confirm_ordering(
+    data: TrainingColumns,
+    relation: Ordering,
+    min_informative: float = MIN_INFORMATIVE,
+    max_rows: int | None = None,
+) -> Proposal | None:
+    """An ordering, if held-out rows confirm it; not strict if it should not be."""
+    low, high = (data.schema.names.index(name) for name in relation.features)
+    end = data.n_rows if max_rows is None else min(data.n_rows, data.half + max_rows)
+    rows = slice(data.half, end)
+    lower = data.numbers(low, rows) + relation.offset
+    upper = data.numbers(high, rows) * relation.factor
+    both = ~np.isnan(lower) & ~np.isnan(upper)
+    lower, upper = lower[both], upper[both]
+    passing = lower.size - np.searchsorted(np.sort(upper), lower, side="left")
+    if not lower.size or passing.mean() > (1 - min_informative) * lower.size:
+        return None
+    n_broken = int((lower > upper).sum())
+    by_chance = lower.size - passing.mean()
+    if n_broken > min(MAX_BROKEN * lower.size, MAX_ORDERED_BY_CHANCE * by_chance):
+        return None
+    chance = log_chance(passing, n_broken)
+    strict = relation.strict and _never_equal(lower, upper)
+    return Proposal(replace(relation, strict=strict), chance, int(lower.size))
 
 
 def _never_equal(lower: FloatArray, upper: FloatArray) -> bool:
@@ -103,7 +119,7 @@ def _nearly_ordered(data: TrainingColumns, positions: list[int]) -> Iterator[tup
     values = np.array([data.numbers(at, rows) for at in positions])
     if len(positions) < 2:
         return
-    sketches = _sketches(values)
+    sketches = sketches_of(values)
     for place, low in enumerate(positions):
         check_cancellation()
         above = (values[place] > values).sum(axis=1)
@@ -116,7 +132,7 @@ def _nearly_ordered(data: TrainingColumns, positions: list[int]) -> Iterator[tup
             yield low, positions[other]
 
 
-def _sketches(values: FloatArray) -> FloatArray:
+def sketches_of(values: FloatArray) -> FloatArray:
     """Some order statistics of each column; those of an empty one are NaN."""
     sketches = np.full((len(values), N_QUANTILES), np.nan)
     for row, column in enumerate(values):

@@ -38,7 +38,16 @@ from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
 from ..predictors.decision import Decision, Interval, LabelMeasure, LabelRule
 from ..protocols import Distance, DrawRequest, Generator
 from ..relations.discovery import most_relations
-from ..relations.kinds import Dependency, Equivalence, HasValue, Linear, Ordering, Product, Ratio
+from ..relations.kinds import (
+    Bound,
+    Dependency,
+    Equivalence,
+    HasValue,
+    Linear,
+    Ordering,
+    Product,
+    Ratio,
+)
 from ..relations.relation import FoundRelation, Relation
 from ..tables.columns import is_time
 from ..tables.schema import EncodedRows, Schema
@@ -50,7 +59,7 @@ N_PROBES = 8
 # Zero has no relative tolerance.
 NOTHING = 1e-12
 RELATIONS: dict[str, type[Any]] = {
-    kind.kind: kind for kind in (Linear, Product, Ratio, Ordering, Equivalence, Dependency)
+    kind.kind: kind for kind in (Linear, Product, Ratio, Bound, Ordering, Equivalence, Dependency)
 }
 Reader: TypeAlias = Callable[[Any, Schema], Any]
 
@@ -335,6 +344,9 @@ def pack_relation(found: FoundRelation) -> dict[str, Any]:
     parts = {field.name: getattr(relation, field.name) for field in fields(relation)}
     if isinstance(relation, Equivalence):
         parts = {name: [value.feature, value.value] for name, value in parts.items()}
+    if isinstance(relation, Bound):
+        of = relation.formula
+        parts["formula"] = [of.kind, *(getattr(of, field.name) for field in fields(of))]
     packed = {name: pack(value, what) for name, value in parts.items()}
     return {"kind": relation.kind, "parts": packed} | write_fields(found)
 
@@ -358,6 +370,9 @@ def _unpack_relation(plain: Any, schema: Schema, row: pd.DataFrame) -> FoundRela
     values = {name: unpack(v) for name, v in check_entries(parts, names, "a relation").items()}
     if kind is Equivalence:
         values = {name: HasValue(*value) for name, value in values.items()}
+    if kind is Bound:
+        of, *given = values["formula"]
+        values["formula"] = {Linear.kind: Linear, Product.kind: Product}[of](*given)
     relation: Relation = kind(**values)
     _check_parts(relation, schema)
     relation.excess(row)
@@ -378,7 +393,15 @@ def _check_parts(relation: Relation, schema: Schema) -> None:
         _check_numeric(relation.features, schema)
     elif isinstance(relation, Ordering):
         _flag(relation.strict)
+        _finite(relation.offset)
+        if _finite(relation.factor) <= 0:
+            raise SavedFileError("a relation has a number out of its range")
         _check_numeric(relation.features, schema, times=True)
+    elif isinstance(relation, Bound):
+        _flag(relation.relative)
+        _check_parts(relation.formula, schema)
+        if _finite(relation.low) > _finite(relation.high):
+            raise SavedFileError("a relation has a number out of its range")
     elif isinstance(relation, Equivalence):
         _check_cells([relation.first.value, relation.second.value])
     elif isinstance(relation, Dependency):
