@@ -349,8 +349,12 @@ def frozen(*features: Hashable, where: Where = None) -> Constraint:
     >>> constraints.frozen("housing", "job", where="age > 60")
     frozen('housing', 'job', where='age > 60')
     """
-    if isinstance(where, str):
-        Condition(where)  # raises here, rather than when people are explained
+    # Parsed here, so that it raises now rather than when people are explained.
+    if isinstance(where, str) and Condition(where).own_names:
+        raise ConstraintError(
+            f"frozen: the condition {shorten(where)} is about people's own rows, so their values "
+            "are no older ones. Leave out old."
+        )
     return Frozen(several_features("frozen", features), where)
 
 
@@ -429,7 +433,8 @@ def relation(name: str, holds: str | Callable[[Any], Any]) -> Constraint:
         A name for the condition, shown where it is the reason that somebody has no counterfactual.
     holds
         A condition such as ``"years_employed <= age - 16"``, or a function from a frame to one True
-        or False per row. A comparison with a missing value does not hold.
+        or False per row. A comparison with a missing value does not hold. In a condition,
+        ``old.age`` is the person's own age: ``"if education > old.education then age > old.age"``.
 
     Returns
     -------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,15 @@ from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
+from .conditions import Condition
 from .constraint import Constraint, did_you_mean
 from .derived import Derived
 from .files import read_constraints
 from .kinds import DeclaredRelation, FeatureConstraint, Frozen, MaxChanges, Step, Together, Weight
+
+# Only a level that was nearly spelled out is suggested: levels are training data. It is looked for
+# among this many.
+LIKE_A_LEVEL, MAX_COMPARED = 0.8, 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +175,7 @@ class Constraints:
         if isinstance(constraint, Frozen):
             return changed[positions].any(axis=0) & self._applies_to(constraint, rows)[owner]
         if isinstance(constraint, DeclaredRelation):
-            return ~constraint.holds(frame, self.schema.adapter)
+            return ~constraint.holds(frame, self.schema.adapter, own)
         if isinstance(constraint, Derived):
             return ~self.keeps_derived(constraint, rows, owner, frame)
         if isinstance(constraint, (MaxChanges, Together)):
@@ -188,13 +194,18 @@ class Constraints:
         return constraint.holds_for(people, rows.labels, rows.adapter)
 
     def _check(self, constraint: Constraint) -> None:
-        for name in (*constraint.features, *constraint.condition_features):
+        condition = constraint.parsed
+        if condition is not None:
+            self._check_own_names(constraint, condition)
+        for name in (*constraint.features, *(condition.names if condition else ())):
             if name not in self._position:
                 raise ConstraintError(
                     f"{constraint.quoted}: there is no column {shorten(name)}."
                     f"{did_you_mean(name, self.schema.names)} "
                     f"The columns are {shorten(self.schema.names, 200)}."
                 )
+        if condition is not None:
+            self._check_levels(constraint, condition)
         features = [self.schema.features[self._position[name]] for name in constraint.features]
         fixed = [feature.name for feature in features if feature.immutable]
         if fixed and not isinstance(constraint, (DeclaredRelation, Derived)):
@@ -203,6 +214,29 @@ class Constraints:
                 "immutable. Remove them from the constraint, or let them be mutable."
             )
         constraint.check(features)
+
+    def _check_own_names(self, constraint: Constraint, condition: Condition) -> None:
+        """Raise if an own value may be meant to be a column of that name."""
+        for name in condition.own_names:
+            column = f"old.{name}"
+            if column in self._position and condition.may_mean_column(column):
+                raise ConstraintError(
+                    f"{constraint.quoted}: {column} may be the person's own value of "
+                    f"{shorten(name)} or the column {shorten(column)}. Write old.`{name}` for the "
+                    f"one, and `{column}` for the other."
+                )
+
+    def _check_levels(self, constraint: Constraint, condition: Condition) -> None:
+        """Raise if a column is compared with a string that is none of its levels."""
+        for name, level in condition.levels():
+            feature = self.schema.features[self._position[name]]
+            known = feature.level_codes if feature.kind == "categorical" else {}
+            if known and level not in known and all(isinstance(one, str) for one in known):
+                close = did_you_mean(level, islice(known, MAX_COMPARED), LIKE_A_LEVEL)
+                raise ConstraintError(
+                    f"{constraint.quoted}: {shorten(level)} is no level of {shorten(name)}.{close} "
+                    "Check how it is written."
+                )
 
     def _check_once(self, kind: type[Constraint], key: Callable[[Any], Hashable]) -> None:
         seen: set[Hashable] = set()

@@ -246,9 +246,9 @@ class Frozen(Constraint):
     kind: ClassVar[str] = "frozen"
 
     @property
-    def condition_features(self) -> tuple[str, ...]:
-        """Columns that a condition given as a string reads."""
-        return Condition(self.where).names if isinstance(self.where, str) else ()
+    def parsed(self) -> Condition | None:
+        """Whom it is for, if that is a string."""
+        return Condition(self.where) if isinstance(self.where, str) else None
 
     def holds_for(
         self, frame: pd.DataFrame, labels: pd.Index[Any], adapter: FrameAdapter
@@ -319,15 +319,23 @@ class DeclaredRelation(Constraint):
         """The name that the user gave it."""
         return self.title
 
+    @property
+    def parsed(self) -> Condition | None:
+        """The condition, if it is a string."""
+        return self.condition if isinstance(self.condition, Condition) else None
+
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """Its name and its condition, as a string if it was one."""
-        text = self.condition.text if isinstance(self.condition, Condition) else self.condition
+        text = self.condition if self.parsed is None else self.parsed.text
         return self.kind, {"name": self.title, "holds": text}
 
-    def holds(self, frame: pd.DataFrame, adapter: FrameAdapter) -> BoolArray:
-        """Whether each row meets it; a function gets the type of frame of the training data."""
-        if isinstance(self.condition, Condition):
-            return self.condition(frame)
+    def holds(self, frame: pd.DataFrame, adapter: FrameAdapter, own: pd.DataFrame) -> BoolArray:
+        """Whether each row meets it, given the own rows of their people.
+
+        A function gets the type of frame of the training data.
+        """
+        if self.parsed is not None:
+            return self.parsed(frame, own)
         # Not every function of users can handle a frame without rows.
         if frame.empty:
             return np.zeros(len(frame), dtype=bool)

@@ -135,7 +135,9 @@ class ObeysConstraint:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that obey the constraint."""
         if isinstance(self.constraint, DeclaredRelation):
-            return self.constraint.holds(selected.frame, selected.rows.schema.adapter)
+            rows, condition = selected.rows, self.constraint.parsed
+            own = rows.frame[list(condition.own_names) if condition else []].iloc[selected.owner]
+            return self.constraint.holds(selected.frame, rows.schema.adapter, own)
         if isinstance(self.constraint, Derived):
             rows, owner, frame = selected.rows, selected.owner, selected.frame
             return self.constraints.keeps_derived(self.constraint, rows, owner, frame)
