@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,9 +30,11 @@ from .kinds import (
     ChangeBetween,
     DeclaredRelation,
     Direction,
+    Discouraged,
     Frozen,
     Levels,
     MaxChanges,
+    NeverAdvised,
     Step,
     Together,
     Transitions,
@@ -40,6 +42,8 @@ from .kinds import (
 )
 
 Value: TypeAlias = float | str | datetime.date | datetime.timedelta | np.generic
+Listed: TypeAlias = Iterable[Hashable | None] | None
+Direct: TypeAlias = Literal["up", "down"] | None
 Amount: TypeAlias = float | str | datetime.timedelta | np.timedelta64
 Where: TypeAlias = (
     "str | Callable[[Any], Any] | Sequence[bool] | np.ndarray | pd.Series[bool] | None"
@@ -318,6 +322,70 @@ def transitions(
     return Transitions(one_feature("transitions", feature), tuple(listed))
 
 
+def never_advise(
+    feature: Hashable, levels: Listed = None, *, direction: Direct = None
+) -> Constraint:
+    """No answer changes the feature to these levels, or in this direction.
+
+    Whoever has such a value may keep it.
+
+    Parameters
+    ----------
+    feature
+        Name of a column.
+    levels
+        The levels of a categorical column; None among them stands for missing.
+    direction
+        Instead of levels, ``"up"`` or ``"down"``, for numbers, dates and ordered levels.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``.
+
+    Raises
+    ------
+    ConstraintError
+        If not one of ``levels`` and ``direction`` is given.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.never_advise("account", ["closed"])
+    never_advise('account', levels=('closed',))
+    >>> constraints.never_advise("debt", direction="up")
+    never_advise('debt', direction='up')
+    """
+    return NeverAdvised(*_advice("never_advise", feature, levels, direction))
+
+
+def discouraged(
+    feature: Hashable, levels: Listed = None, *, direction: Direct = None
+) -> Constraint:
+    """Answers that change the feature to these levels, or in this direction, come last.
+
+    Searches beyond the paper return them only to people for whom they find nothing else, and ranges
+    leave them out. The paper's search ranks them after its other answers.
+
+    Parameters
+    ----------
+    feature, levels, direction
+        What is discouraged, as for :func:`never_advise`.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.discouraged("housing", ["for free"])
+    discouraged('housing', levels=('for free',))
+    """
+    return Discouraged(*_advice("discouraged", feature, levels, direction))
+
+
 def frozen(*features: Hashable, where: Where = None) -> Constraint:
     """Features cannot change, for everybody or for some people only.
 
@@ -582,8 +650,8 @@ def step(feature: Hashable, step: Amount) -> Constraint:
 BUILDERS: dict[str, Callable[..., Constraint]] = {
     function.__name__: function
     for function in (
-        *(between, change, derived, frozen, levels, max_changes, not_down, not_up),
-        *(only_down, only_up, relation, step, together, transitions, weight),
+        *(between, change, derived, discouraged, frozen, levels, max_changes, never_advise),
+        *(not_down, not_up, only_down, only_up, relation, step, together, transitions, weight),
     )
 }
 
@@ -603,6 +671,20 @@ def build(name: str, arguments: Mapping[str, Any]) -> Constraint:
     given = dict(arguments)
     features = given.pop("features", []) if name in OF_SEVERAL_FEATURES else []
     return BUILDERS[name](*features, **given)
+
+
+def _advice(
+    kind: str, feature: Hashable, levels: Iterable[Any] | None, direction: Any
+) -> tuple[tuple[Hashable, ...], tuple[Any, ...], str | None]:
+    """The features, levels and direction of advice that is not to be given."""
+    title = f"{kind} {quote_name(feature)}"
+    listed = () if levels is None else list_values(title, "levels", levels)
+    if direction not in (None, "up", "down") or bool(listed) == (direction is not None):
+        raise ConstraintError(
+            f"{title}: pass levels=[...] or direction, which is 'up' or 'down', got "
+            f"levels={shorten(levels)} and direction={shorten(direction)}."
+        )
+    return one_feature(kind, feature), listed, direction
 
 
 def _order(order: Iterable[Any] | None) -> tuple[Any, ...] | None:

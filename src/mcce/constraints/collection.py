@@ -24,7 +24,16 @@ from .conditions import Condition
 from .constraint import Constraint, did_you_mean
 from .derived import Derived
 from .files import read_constraints
-from .kinds import DeclaredRelation, FeatureConstraint, Frozen, MaxChanges, Step, Together, Weight
+from .kinds import (
+    DeclaredRelation,
+    Discouraged,
+    FeatureConstraint,
+    Frozen,
+    MaxChanges,
+    Step,
+    Together,
+    Weight,
+)
 
 # Only a level that was nearly spelled out is suggested: levels are training data. It is looked for
 # among this many.
@@ -89,8 +98,32 @@ class Constraints:
 
     @property
     def limiting(self) -> list[Constraint]:
-        """Constraints that can rule out a counterfactual: all but weights."""
-        return [c for c in self.listed if not isinstance(c, Weight)]
+        """Constraints that can rule out a counterfactual."""
+        return [c for c in self.listed if not isinstance(c, (Weight, Discouraged))]
+
+    @property
+    def discouraged(self) -> list[Discouraged]:
+        """Rules on changes that come last."""
+        return [c for c in self.listed if isinstance(c, Discouraged)]
+
+    @property
+    def without_discouraged(self) -> Constraints:
+        """These constraints, with discouraged changes ruled out."""
+        never = (c.as_never if isinstance(c, Discouraged) else c for c in self.listed)
+        return Constraints(self.schema, tuple(never))
+
+    def discouraged_changes(
+        self, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
+    ) -> dict[int, BoolArray]:
+        """Which counterfactuals make a discouraged change of each feature, by its position."""
+        found: dict[int, BoolArray] = {}
+        for rule in self.discouraged if owner.size else ():
+            at = self._position[rule.features[0]]
+            before = rows.frame.iloc[:, at].iloc[owner].reset_index(drop=True)
+            after = frame.iloc[:, at].reset_index(drop=True)
+            allowed = rule.as_never.allows(self.schema.features[at], before, after)
+            found[at] = found.get(at, False) | (differ(before, after) & ~allowed)
+        return found
 
     @property
     def of_rows(self) -> list[MaxChanges | Together | DeclaredRelation | Derived]:
@@ -149,8 +182,8 @@ class Constraints:
         changed = np.array([differ(before, after) for (_, before), (_, after) in pairs])
         broken: dict[str, BoolArray] = {}
         for constraint in self.listed:
-            # These say what is close, not what is allowed.
-            if isinstance(constraint, (Weight, Step)):
+            # These say what is close, or what comes last, not what is allowed.
+            if isinstance(constraint, (Weight, Step, Discouraged)):
                 continue
             breaks = self._breaks(constraint, rows, owner, frame, own, changed)
             # Several constraints may have the same name.

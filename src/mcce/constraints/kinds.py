@@ -239,6 +239,60 @@ class Transitions(FeatureConstraint):
 
 
 @dataclass(frozen=True, repr=False)
+class NeverAdvised(FeatureConstraint):
+    """A feature may not change to these levels, or not in this direction."""
+
+    levels: tuple[Any, ...]
+    direction: str | None
+    kind: ClassVar[str] = "never_advise"
+    can_become_missing: ClassVar[bool] = True
+
+    def check(self, features: Sequence[Feature]) -> None:
+        """The levels must occur in the training data; a direction needs numbers or an order."""
+        (feature,) = features
+        if self.direction is None:
+            _check_categorical(self.quoted, feature)
+            _check_levels(self.quoted, feature, self.levels)
+        elif feature.kind != "numeric" and not feature.ordered:
+            raise ConstraintError(
+                f"{self.quoted}: the levels of {shorten(feature.name)} have no order. List them "
+                "instead: levels=[...]."
+            )
+
+    def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As far as the other direction goes."""
+        return self._other_direction.bounds(feature, own)
+
+    def pairs(self, feature: Feature, own: Sequence[Any], new: Sequence[Any]) -> BoolArray:
+        """All other levels, or those of the other direction."""
+        if self.direction is not None:
+            return self._other_direction.pairs(feature, own, new)
+        return np.tile([not _listed(level, self.levels) for level in new], (len(own), 1))
+
+    @property
+    def _other_direction(self) -> Direction:
+        return Direction(self.features, up=self.direction == "down", strict=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Discouraged(Constraint):
+    """Changes to these levels, or in this direction, are answers only where there is no other."""
+
+    levels: tuple[Any, ...]
+    direction: str | None
+    kind: ClassVar[str] = "discouraged"
+
+    @property
+    def as_never(self) -> NeverAdvised:
+        """The constraint that rules these changes out."""
+        return NeverAdvised(self.features, self.levels, self.direction, source=self.source)
+
+    def check(self, features: Sequence[Feature]) -> None:
+        """As for a change that is never advised."""
+        NeverAdvised.check(self, features)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, repr=False)
 class Frozen(Constraint):
     """Features that cannot change for some people; for everybody if ``where`` is None."""
 
@@ -385,6 +439,8 @@ CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
     ChangeBetween,
     Levels,
     Transitions,
+    NeverAdvised,
+    Discouraged,
     Frozen,
     MaxChanges,
     Together,

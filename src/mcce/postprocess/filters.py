@@ -146,6 +146,21 @@ class ObeysConstraint:
 
 
 @dataclass(frozen=True, eq=False)
+class IsEncouraged:
+    """Keeps rows without a discouraged change."""
+
+    constraints: Constraints
+    name: str = "discouraged changes"
+
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Rows that change nothing in a discouraged way."""
+        rows, owner = selected.rows, selected.owner
+        made = self.constraints.discouraged_changes(rows, owner, selected.frame)
+        discouraged = np.zeros(owner.size, dtype=bool)
+        return ~np.any([discouraged, *made.values()], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
 class KeepsRelation:
     """Keeps rows in which a relation holds, or is broken no worse than in the person's own row.
 
