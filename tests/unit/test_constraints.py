@@ -292,6 +292,17 @@ def test_a_frozen_feature_stays_for_these_people_only():
         pd.testing.assert_frame_equal(result.frame, results[0].frame)
 
 
+@pytest.mark.parametrize("search", ["paper", "sparse"])
+def test_freezing_an_immutable_feature_says_nothing_new(search):
+    explainer = fitted(search)
+    rules = [c.frozen("home", "sex"), c.frozen("sex", where="age > 30")]
+
+    result = explainer.explain(people(), constraints=rules)
+
+    expected = explainer.explain(people(), constraints=[c.frozen("home")])
+    pd.testing.assert_frame_equal(result.frame, expected.frame)
+
+
 def test_a_weight_makes_changes_cost_more_but_gower_is_reported_unweighted():
     nearest = fitted(Search("paper", rank_by=("distance",)))
     plain = nearest.explain(people())

@@ -153,8 +153,9 @@ class Constraints:
             if not isinstance(constraint, Frozen):
                 continue
             whose = self._applies_to(constraint, rows)
-            for name in constraint.features:
-                position = self._position[name]
+            for position in map(self._position.__getitem__, constraint.features):
+                if self.schema.features[position].immutable:
+                    continue
                 frozen[position] = frozen.get(position, False) | whose
         return frozen
 
@@ -241,7 +242,7 @@ class Constraints:
             self._check_levels(constraint, condition)
         features = [self.schema.features[self._position[name]] for name in constraint.features]
         fixed = [feature.name for feature in features if feature.immutable]
-        if fixed and not isinstance(constraint, (DeclaredRelation, Derived)):
+        if fixed and not isinstance(constraint, (DeclaredRelation, Derived, Frozen)):
             raise ConstraintError(
                 f"{constraint.quoted}: {shorten(fixed)} cannot change, because they are "
                 "immutable. Remove them from the constraint, or let them be mutable."
