@@ -33,7 +33,7 @@ WORDS = {
     "EmploymentSince": "apply once employed for {after} (now {before})",
     "OtherDebtors": "bring a {after}",
     "OtherInstallmentPlans": "pay off the other installment plan ({before})",
-    "ExistingCredits": "have {after} credits at this bank instead of {before}",
+    "ExistingCredits": "pay off all but {after} of {before} credits at this bank",
 }
 
 
@@ -108,6 +108,8 @@ def words(value: Any) -> Any:
 
 def show_unanswered(result: Counterfactuals[pd.DataFrame], relaxed: pd.DataFrame) -> None:
     """Who has no answer, why, and which rule alone stands in the way."""
+    if not len(result.missing):
+        return
     print(f"\nNo answer was found for {len(result.missing)}:")
     for label, reason in result.missing["reason"].items():
         lifted = relaxed.loc[(relaxed["factual"] == label) & relaxed["answered"], "lifted"]

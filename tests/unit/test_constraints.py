@@ -675,6 +675,8 @@ def test_discouraged_changes_are_answers_only_where_there_is_no_other(search, ru
     free = explainer.explain(people())
     assert discouraged_changes(free, rules).any()
     assert set(with_rule.owner) == set(free.owner)
+    alone = explainer.explain(people().tail(3), constraints=rules).frame
+    pd.testing.assert_frame_equal(alone, with_rule.frame.loc[alone.index])
 
 
 def test_whoever_has_no_other_answer_gets_a_discouraged_one():
