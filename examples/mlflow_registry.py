@@ -29,7 +29,7 @@ NAME, FOLDER, FILE = "credit", "explainer", "credit.mcce"
 def main() -> None:
     """Log, load and compare."""
     german = load_german_credit()
-    model, explainer = train(german.features[:800], german.target[:800])
+    model, explainer = train(german.features[:800], german.target[:800], german.rules)
     applicants = german.features[800:]
     declined = applicants[model.predict(applicants) == "bad"].head(3)
 
@@ -47,7 +47,9 @@ def main() -> None:
     print(f"\nThe answers are the same as before logging: {same}.")
 
 
-def train(features: pd.DataFrame, target: pd.Series) -> tuple[Pipeline, mcce.MCCE]:
+def train(
+    features: pd.DataFrame, target: pd.Series, rules: Path | None
+) -> tuple[Pipeline, mcce.MCCE]:
     """A model, and the explainer fitted with it."""
     numbers = features.select_dtypes("number").columns.tolist()
     levels = features.columns.difference(numbers).tolist()
@@ -56,7 +58,12 @@ def train(features: pd.DataFrame, target: pd.Series) -> tuple[Pipeline, mcce.MCC
     )
     model = make_pipeline(columns, LogisticRegression(max_iter=1_000)).fit(features, target)
     explainer = mcce.MCCE(
-        model, desired="good", immutable=["Age", "Sex"], search="sparse", random_state=0
+        model,
+        desired="good",
+        immutable=["Age", "Sex"],
+        constraints=rules,
+        search="sparse",
+        random_state=0,
     )
     return model, explainer.fit(features)
 

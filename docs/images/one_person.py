@@ -15,7 +15,6 @@ from matplotlib.patches import FancyBboxPatch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from mcce import MCCE, Counterfactuals, TreeChain
-from mcce import constraints as c
 from mcce.datasets import load_german_credit
 
 APPLICANT = 986
@@ -23,7 +22,7 @@ INK, GREY, RED, GREEN = "#1f2933", "#6b7785", "#b3443a", "#2f7d5b"
 NAMES = {
     "Duration": "repay within {after} months instead of {before}",
     "CreditAmount": "borrow {after:,} DM instead of {before:,} DM",
-    "Savings": "save {after} instead of {before}",
+    "EmploymentSince": "apply once employed for {after}",
 }
 
 
@@ -45,19 +44,11 @@ def explain() -> Counterfactuals[pd.DataFrame]:
     X, y = german.features, german.target
     predictor = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
     predictor.fit(X[:800], y[:800])
-    free = ["CheckingStatus", "CreditAmount", "Duration", "Savings"]
-    rules = [
-        c.frozen(*X.columns.drop(["Age", "Sex", *free])),
-        c.change("CreditAmount", at_least="-50 %", at_most=0),
-        c.change("Duration", at_least="-50 %", at_most=0),
-        c.levels("CheckingStatus", ["0-200 DM", ">=200 DM"]),
-        c.levels("Savings", ["100-500 DM", "500-1000 DM"]),
-    ]
     explainer = MCCE(
         predictor,
         desired="good",
         immutable=["Age", "Sex"],
-        constraints=rules,
+        constraints=german.rules,
         generator=TreeChain(min_samples_leaf=20),
         n_counterfactuals=3,
         diversity=0.5,
@@ -85,7 +76,7 @@ def draw_person(axes: Any, result: Counterfactuals[pd.DataFrame]) -> None:
         f"{person['Sex']}, {person['Age']} years old",
         f"{person['CreditAmount']:,} DM for {person['Purpose']}",
         f"over {person['Duration']} months",
-        f"savings {person['Savings']}".replace("<", "under "),
+        f"employed for {person['EmploymentSince']}".replace("<", "under "),
     ]
     axes.text(3.2, 30, "\n".join(lines), size=10.5, color=GREY, va="top", linespacing=1.5)
     axes.text(3.2, 9.3, "score, accepted from 0.50", size=9.5, color=GREY)

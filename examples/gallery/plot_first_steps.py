@@ -32,14 +32,15 @@ declined = X[predictor.predict(X) == "bad"].head(50)
 # %%
 # Counterfactuals
 # ---------------
-# What nobody can change is immutable. The default search, "balanced", prefers few changes that look
+# What nobody can change is immutable, and rules that come with the data say what a bank would
+# advise. The default search, "balanced", prefers few changes that look
 # real together.
 
 explainer = mcce.MCCE(
     predictor,
     desired="good",
-    immutable=["Sex", "ForeignWorker", "CreditHistory"],
-    constraints=[mcce.constraints.frozen("Age", "Purpose")],
+    immutable=["Age", "Sex", "ForeignWorker"],
+    constraints=german.rules,
     random_state=0,
 )
 result = explainer.fit(X).explain(declined)

@@ -30,6 +30,7 @@ explainer = MCCE(
     predictor,
     desired="good",
     immutable=["Age", "Sex"],
+    constraints=german.rules,
     search="sparse",
     n_counterfactuals=3,
     diversity=0.5,

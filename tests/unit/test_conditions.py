@@ -268,3 +268,108 @@ def test_a_condition_can_be_pickled():
     rule = c.relation("x", "age - 1 in [1, -2] and not missing(debt)")
 
     assert pickle.loads(pickle.dumps(rule)) == rule
+
+
+RANKS = ["z", "m", "a"]
+
+
+@cache
+def mover():
+    """An explainer, and the nine rows that everybody may have if they raise their flag."""
+    pairs = [(a, RANKS[b], 0) for a in range(3) for b in range(3)]
+    grid = pd.DataFrame(pairs, columns=["a", "old.b", "flag"])
+    grid["old.b"] = pd.Categorical(grid["old.b"], RANKS, ordered=True)
+    train = pd.concat([grid, grid.assign(flag=1)] * 9, ignore_index=True)
+    made = MCCE(lambda frame: frame["flag"], (1, 1), search="paper", n_samples=400, random_state=0)
+    return made.set_params(n_counterfactuals=9).fit(train), grid
+
+
+def moves(rule):
+    """From which row to which others a condition lets people go."""
+    made, grid = mover()
+    result = made.explain(grid, constraints=[rule])
+    to = 3 * result.frame["a"] + result.frame["old.b"].cat.codes
+    return set(zip(result.owner.tolist(), to.tolist(), strict=True))
+
+
+A = [at // 3 for at in range(9)]
+B = [at % 3 for at in range(9)]
+LINKED = {
+    # By the order declared, not by the alphabet.
+    "if a > old.a then `old.b` > old.`old.b`": lambda i, j: A[j] <= A[i] or B[j] > B[i],
+    "a == old.a or `old.b` != old.`old.b`": lambda i, j: A[j] == A[i] or B[j] != B[i],
+    "if (a != old.a) then (`old.b` != old.`old.b`)": lambda i, j: A[j] == A[i] or B[j] != B[i],
+    "a - old.a <= 1 and old.`a` < 2": lambda i, j: A[j] - A[i] <= 1 and A[i] < 2,
+    'if old.`old.b` == "m" then `old.b` == "a"': lambda i, j: B[i] != 1 or B[j] == 2,
+    "not missing(old.a) and old.a in [0, 1]": lambda i, j: A[i] < 2,
+}
+
+
+@pytest.mark.parametrize("text", LINKED, ids=range(len(LINKED)))
+def test_a_condition_compares_the_new_value_with_the_persons_own(text):
+    expected = {(i, j) for i in range(9) for j in range(9) if LINKED[text](i, j)}
+
+    assert moves(c.relation("linked", text)) == expected
+
+
+@pytest.mark.parametrize("search", ["paper", "sparse", "exact"])
+def test_answers_of_every_search_keep_linked_moves(search):
+    chance = np.random.default_rng(0)
+    train = pd.DataFrame(chance.integers(0, 6, (300, 3)), columns=["years", "age", "pay"])
+    train["level"] = pd.Categorical(chance.choice(["low", "mid", "top"], 300))
+    score = lambda rows: rows["years"] + rows["pay"] + 3.0 * (rows["level"] == "top")
+    rules = [
+        c.relation("study takes time", "if years > old.years then age > old.age"),
+        c.relation("small steps", "pay - old.pay <= 2"),
+        c.relation("through the middle", 'if level != old.level then old.level == "mid"'),
+    ]
+    made = MCCE(score, (9, 99), search=search, n_counterfactuals=2, random_state=0).fit(train)
+    people = train[score(train) < 7].head(25)
+
+    result = made.explain(people, constraints=rules)
+
+    old, new = people.iloc[result.owner].reset_index(drop=True), result.frame.reset_index(drop=True)
+    assert len(new) > 10
+    assert ((new["years"] <= old["years"]) | (new["age"] > old["age"])).all()
+    assert (new["pay"] - old["pay"] <= 2).all()
+    assert ((new["level"] == old["level"]) | (old["level"] == "mid")).all()
+
+
+def test_a_condition_compares_own_values_that_training_never_held():
+    frame = pd.DataFrame({"x": ["a", "b"] * 20, "y": [0, 1] * 20})
+    made = MCCE(lambda rows: rows["y"], (1, 1), immutable=["x"], random_state=0).fit(frame)
+    person = pd.DataFrame({"x": ["new"], "y": [0]})
+
+    result = made.explain(person, constraints=[c.relation("same", "x == old.x and y != old.y")])
+
+    assert result.frame["y"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a = 1", "Write ==."),
+        ("a > 1 & a < 3", "Write and."),
+        ("a > 1 | a < 3", "Write or."),
+        ("if a > 1", "has no then"),
+        ("old.b > 1", "old.`b` for the one, and `old.b` for the other"),
+        ("old.c > 1", "no column 'c'"),
+        ('`old.b` == "zz" or a > 1', "'zz' is no level of 'old.b'. Check"),
+    ],
+)
+def test_a_slip_in_a_condition_is_explained(text, message):
+    with pytest.raises(ConstraintError) as caught:
+        moves(c.relation("x", text))
+
+    assert message in str(caught.value)
+
+
+def test_a_level_that_was_nearly_spelled_out_is_suggested():
+    for text in ('city == "Bergn"', 'city in ["Oslo", "Bergn"]', 'city != "bergen"'):
+        with pytest.raises(ConstraintError, match="Did you mean 'Bergen'"):
+            explainer().explain(rows(), constraints=[c.relation("x", text)])
+
+
+def test_who_is_frozen_is_decided_by_their_own_row_alone():
+    with pytest.raises(ConstraintError, match=r"Leave out old\."):
+        c.frozen("age", where="age > old.age")

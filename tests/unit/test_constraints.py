@@ -120,6 +120,18 @@ def transitions(allowed):
     return c.transitions("home", allowed), of_feature("home", goes)
 
 
+def never_advise(listed):
+    has = lambda b, a: a.isin([*listed, np.nan] if None in listed else listed)
+    return c.never_advise("home", listed), of_feature("home", lambda b, a: ~has(b, a))
+
+
+def never_towards(way, name):
+    rank = ranked(SCHOOLS) if name == "education" else lambda cells: cells
+    allowed = WAYS[f"not_{way}"]
+    rule = c.never_advise(name, direction=way)
+    return rule, of_feature(name, lambda b, a: allowed(rank(b), rank(a)))
+
+
 def frozen(name):
     return c.frozen(name, where="years > 2"), lambda b, a, moved: ~moved[name] | (b["years"] <= 2)
 
@@ -147,6 +159,10 @@ RULES = {
     "percentage": st.builds(percentage, st.integers(0, 120)),
     "levels": st.builds(levels, st.lists(HOME, max_size=3, unique=True)),
     "transitions": st.builds(transitions, st.dictionaries(HOME, st.lists(HOME, max_size=3))),
+    "never": st.builds(never_advise, st.lists(HOME, min_size=1, max_size=3, unique=True)),
+    "never towards": st.builds(
+        never_towards, st.sampled_from(["up", "down"]), st.sampled_from(["salary", "education"])
+    ),
     "frozen": st.builds(frozen, st.sampled_from(["salary", "age", "home"])),
     "step": st.builds(step, st.integers(1, 30)),
     "max_changes": st.builds(max_changes, st.integers(1, 2)),
@@ -162,6 +178,8 @@ ONE_OF_EACH = [
     percentage(50),
     levels(["free", None]),
     transitions({"rent": ["own"], None: ["rent"]}),
+    never_advise(["own"]),
+    never_towards("up", "salary"),
     frozen("salary"),
     step(15),
     max_changes(1),
@@ -272,6 +290,17 @@ def test_a_frozen_feature_stays_for_these_people_only():
         assert not moved[is_old].any()
         assert moved[~is_old].any()
         pd.testing.assert_frame_equal(result.frame, results[0].frame)
+
+
+@pytest.mark.parametrize("search", ["paper", "sparse"])
+def test_freezing_an_immutable_feature_says_nothing_new(search):
+    explainer = fitted(search)
+    rules = [c.frozen("home", "sex"), c.frozen("sex", where="age > 30")]
+
+    result = explainer.explain(people(), constraints=rules)
+
+    expected = explainer.explain(people(), constraints=[c.frozen("home")])
+    pd.testing.assert_frame_equal(result.frame, expected.frame)
 
 
 def test_a_weight_makes_changes_cost_more_but_gower_is_reported_unweighted():
@@ -498,6 +527,15 @@ WRONG = {
     "amounts swapped": (lambda: c.change("salary", at_least=2, at_most=1), "above"),
     "no mapping": (lambda: c.transitions("home", ["rent"]), "must map"),
     "text as levels": (lambda: c.levels("home", "rent"), "must be a list"),
+    "levels and direction": (
+        lambda: c.discouraged("home", ["own"], direction="up"),
+        "or direction",
+    ),
+    "no advice": (lambda: c.never_advise("home"), "or direction"),
+    "no direction": (lambda: c.discouraged("age", direction="left"), "'up' or 'down'"),
+    "direction of levels": (lambda: c.never_advise("home", direction="up"), "have no order"),
+    "unknown advice": (lambda: c.discouraged("home", ["castle"]), "castle"),
+    "numbers as levels": (lambda: c.discouraged("age", [20]), "numeric"),
     "nothing frozen": (lambda: c.frozen(), "at least one feature"),
     "short where": (lambda: c.frozen("age", where=[True]), "one True or False for each"),
     "numbers as where": (lambda: c.frozen("age", where=[1] * 20), "one True or False for each"),
@@ -596,6 +634,101 @@ def test_rules_that_say_the_same_are_equal_and_show_what_made_them():
     assert repr(rule) == "derived('total', formula='months * price', tolerance=1.0)"
     assert rule.name == "derived total"
     assert "x" in repr(c.frozen("x", where=np.array([True])))
+
+
+NOT_ADVISABLE = [
+    [c.discouraged("home", ["own"])],
+    [c.discouraged("salary", direction="up"), c.discouraged("education", direction="up")],
+]
+
+
+def discouraged_changes(result, rules):
+    """Which answers make a change that a rule discourages, by hand."""
+    before, after, moved = before_and_after(result)
+    rank = {"education": ranked(SCHOOLS)}
+    rose = lambda name: (
+        rank.get(name, lambda x: x)(after[name]) > rank.get(name, lambda x: x)(before[name])
+    )
+    made = [
+        moved[rule.features[0]]
+        & (rose(rule.features[0]) if rule.direction else after[rule.features[0]].isin(rule.levels))
+        for rule in rules
+    ]
+    return np.any(made, axis=0)
+
+
+@pytest.mark.parametrize("rules", NOT_ADVISABLE, ids=["levels", "directions"])
+@pytest.mark.parametrize("search", ["sparse", "balanced", "nearest", "exact"])
+def test_discouraged_changes_are_answers_only_where_there_is_no_other(search, rules):
+    explainer = fitted(search, n_counterfactuals=3)
+    never = [c.never_advise(r.features[0], r.levels, direction=r.direction) for r in rules]
+    with_rule = explainer.explain(people(), constraints=rules)
+    without = explainer.explain(people(), constraints=never)
+
+    last = discouraged_changes(with_rule, rules)
+
+    answered = np.isin(with_rule.owner, without.owner)
+    assert not last[answered].any()
+    if search != "exact":
+        # Just those that they would have if such changes were ruled out.
+        pd.testing.assert_frame_equal(with_rule.frame[answered], without.frame)
+    free = explainer.explain(people())
+    assert discouraged_changes(free, rules).any()
+    assert set(with_rule.owner) == set(free.owner)
+    alone = explainer.explain(people().tail(3), constraints=rules).frame
+    pd.testing.assert_frame_equal(alone, with_rule.frame.loc[alone.index])
+
+
+def test_whoever_has_no_other_answer_gets_a_discouraged_one():
+    explainer, rules = fitted("balanced"), [c.discouraged("home", ["own"])]
+    only_home = [*rules, c.frozen("salary", "years", "age", "education", "total")]
+
+    result = explainer.explain(people(), constraints=only_home)
+
+    assert len(result.frame) > 3
+    assert discouraged_changes(result, rules).all()
+    explainer = fitted("exact")
+    proven = explainer.explain(people(), constraints=only_home)
+    assert (proven.frame["home"] == "own").all()
+    assert proven.measures["proven"].all()
+
+
+def test_the_papers_search_only_ranks_discouraged_answers_last():
+    explainer, rules = fitted("paper", n_counterfactuals=4), NOT_ADVISABLE[0]
+    free = explainer.explain(people())
+
+    result = explainer.explain(people(), constraints=rules)
+
+    last = discouraged_changes(free, rules)
+    order = np.lexsort((np.arange(last.size), last, free.owner))
+    assert (order != np.arange(last.size)).any()
+    expected = free.frame.iloc[order].reset_index(drop=True)
+    pd.testing.assert_frame_equal(result.frame.reset_index(drop=True), expected)
+
+
+def test_ranges_leave_out_discouraged_changes():
+    train = pd.DataFrame({"home": HOMES * 40, "age": [20, 30, 40, 50] * 30})
+    explainer = MCCE(lambda rows: rows["home"] != "rent", (1, 1), random_state=0).fit(train)
+    rule = c.discouraged("home", ["own"])
+
+    result = explainer.explain(train.head(1), constraints=[rule])
+    others = [explainer.ranges(result, constraints=rules)["others"][0] for rules in ([], [rule])]
+
+    assert result.frame["home"].tolist() == ["free"]
+    assert others == [["own"], []]
+
+
+def test_what_is_discouraged_is_in_nobodys_way():
+    explainer = fitted("sparse")
+    hopeless = people().assign(salary=10.0, years=0, age=20)
+    rules = [c.discouraged("home", ["own"]), c.never_advise("education", direction="up")]
+    rules += [c.frozen("salary", "years", "age", "total", "home")]
+
+    table = explainer.relax(hopeless, constraints=rules)
+
+    lifted = set(table["lifted"])
+    assert "never_advise education" in lifted
+    assert "discouraged home" not in lifted
 
 
 @pytest.mark.parametrize("search", ["paper", "sparse"])

@@ -37,6 +37,10 @@ transitions = {feature = "housing", allowed = {rent = ["own"], boat = [{missing 
 feature = "housing"
 allowed = [{from = {missing = true}, to = ["rent"]}, {from = "rent", to = ["own"]}]
 [[rules]]
+never_advise = {feature = "housing", levels = ["boat", {missing = true}]}
+[[rules]]
+discouraged = {feature = "salary", direction = "up"}
+[[rules]]
 frozen = ["housing"]
 [[rules]]
 frozen = {features = ["age", "years"], where = "age > 60"}
@@ -66,6 +70,8 @@ IN_PYTHON = [
     c.levels("housing", ["rent", "own", None]),
     c.transitions("housing", {"rent": ["own"], "boat": [None, "own"]}),
     c.transitions("housing", {None: ["rent"], "rent": ["own"]}),
+    c.never_advise("housing", ["boat", None]),
+    c.discouraged("salary", direction="up"),
     c.frozen("housing"),
     c.frozen("age", "years", where="age > 60"),
     c.max_changes(3),

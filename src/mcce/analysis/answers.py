@@ -263,6 +263,17 @@ class Trials(AnswerVariants):
                 self.keep_constraints &= ~broken
         self.valid: BoolArray = requirements.are_valid(originals)
 
+    def _is_discouraged(self, answer: IntArray, rows: CandidateRows) -> BoolArray:
+        """Which variants make a discouraged change that their counterfactual does not."""
+        discouraged = np.zeros(answer.size, dtype=bool)
+        constraints = self._requirements.constraints
+        if constraints.discouraged and answer.size:
+            made = constraints.discouraged_changes(rows.rows, rows.owner, rows.frame)
+            for at, makes in made.items():
+                own = self.answers.rows.frame.iloc[:, at].iloc[answer].reset_index(drop=True)
+                discouraged |= makes & differ(own, rows.frame.iloc[:, at].reset_index(drop=True))
+        return discouraged
+
     def try_variants(
         self, answer: IntArray, codes: Codes, *, score: bool = True
     ) -> tuple[BoolArray, BoolArray]:
@@ -273,6 +284,7 @@ class Trials(AnswerVariants):
         rows, allowed = self.make(answer, codes), np.ones(answer.size, dtype=bool)
         for name, broken in self._requirements.broken(rows).items():
             allowed &= ~broken | self._waived[name][answer]
+        allowed &= ~self._is_discouraged(answer, rows)
         if not score:
             return allowed, np.ones_like(allowed)
         held = allowed.copy()

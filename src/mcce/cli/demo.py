@@ -22,17 +22,6 @@ from .terminal import printable, show, show_json, table
 
 IMMUTABLE = ["Age", "Sex", "ForeignWorker"]
 N_TRAIN, N_SHOWN, SEED = 800, 5, 0
-RULES = """\
-# What applicants can do; see the page on constraints for more.
-[[rules]]
-frozen = ["CreditHistory", "Purpose", "Job", "Housing"]
-
-[[rules]]
-change = {feature = "CreditAmount", at_least = "-50 %", at_most = 0}
-
-[[rules]]
-max_changes = 3
-"""
 NEXT = """\
 Go on with
 
@@ -50,10 +39,10 @@ def run(arguments: DemoArguments) -> None:
     out, (german, train, people, predictor) = arguments.out, load_demo()
     declined = people[~predictor.predict(people)].head(N_SHOWN)
     with without_warnings():
-        changes = fit_demo(predictor, train).explain(declined).changes()
+        changes = fit_demo(predictor, train, german.rules).explain(declined).changes()
     changes = changes[["factual", "feature", "before", "after"]]
     if out is not None:
-        _write(out, train, people, predictor)
+        _write(out, german, train, people, predictor)
     if arguments.run.as_json:
         show_json({"changes": changes.to_dict("records"), "out": None if out is None else str(out)})
         return
@@ -79,18 +68,21 @@ def load_demo() -> tuple[Dataset, pd.DataFrame, pd.DataFrame, Any]:
     return german, rows[:N_TRAIN], rows[N_TRAIN:], predictor
 
 
-def fit_demo(predictor: Any, train: pd.DataFrame, **more: Any) -> MCCE:
-    """An explainer of the bundled data."""
-    explainer = MCCE(predictor, immutable=IMMUTABLE, search="balanced", random_state=SEED, **more)
+def fit_demo(predictor: Any, train: pd.DataFrame, rules: Path | None, **more: Any) -> MCCE:
+    """An explainer of the bundled data, under the rules that come with it."""
+    explainer = MCCE(predictor, immutable=IMMUTABLE, constraints=rules, random_state=SEED, **more)
     return explainer.fit(train)
 
 
-def _write(out: Path, train: pd.DataFrame, people: pd.DataFrame, predictor: Any) -> None:
+def _write(
+    out: Path, german: Dataset, train: pd.DataFrame, people: pd.DataFrame, predictor: Any
+) -> None:
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         train.to_csv(out / "train.csv", index=False)
         people.to_csv(out / "people.csv", index=False)
-        (out / "rules.toml").write_text(RULES, encoding="utf-8")
+        assert german.rules is not None
+        (out / "rules.toml").write_bytes(german.rules.read_bytes())
         labels = files("mcce.datasets").joinpath("labels", "german.en.toml")
         (out / "labels.toml").write_bytes(labels.read_bytes())
         dump(predictor, out / "model.joblib")

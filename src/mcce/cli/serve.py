@@ -178,8 +178,8 @@ def _make_service(
 
 def _make_demo(settings: ServiceSettings) -> tuple[MCCE, ServiceSettings]:
     """An explainer of the bundled German Credit data, and settings that go with it."""
-    _, train, people, predictor = load_demo()
-    explainer = fit_demo(predictor, train, n_counterfactuals=3, diversity=0.8)
+    german, train, people, predictor = load_demo()
+    explainer = fit_demo(predictor, train, german.rules, n_counterfactuals=3, diversity=0.8)
     people = people.iloc[np.argsort(predictor.predict(people), kind="stable")]
     directory = Directory(explainer)
     directory.add([(np.arange(len(people)), people)], [f"#{label + 1}" for label in people.index])

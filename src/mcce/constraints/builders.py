@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -30,9 +30,11 @@ from .kinds import (
     ChangeBetween,
     DeclaredRelation,
     Direction,
+    Discouraged,
     Frozen,
     Levels,
     MaxChanges,
+    NeverAdvised,
     Step,
     Together,
     Transitions,
@@ -40,6 +42,8 @@ from .kinds import (
 )
 
 Value: TypeAlias = float | str | datetime.date | datetime.timedelta | np.generic
+Listed: TypeAlias = Iterable[Hashable | None] | None
+Direct: TypeAlias = Literal["up", "down"] | None
 Amount: TypeAlias = float | str | datetime.timedelta | np.timedelta64
 Where: TypeAlias = (
     "str | Callable[[Any], Any] | Sequence[bool] | np.ndarray | pd.Series[bool] | None"
@@ -318,11 +322,75 @@ def transitions(
     return Transitions(one_feature("transitions", feature), tuple(listed))
 
 
+def never_advise(
+    feature: Hashable, levels: Listed = None, *, direction: Direct = None
+) -> Constraint:
+    """No answer changes the feature to these levels, or in this direction.
+
+    Whoever has such a value may keep it.
+
+    Parameters
+    ----------
+    feature
+        Name of a column.
+    levels
+        The levels of a categorical column; None among them stands for missing.
+    direction
+        Instead of levels, ``"up"`` or ``"down"``, for numbers, dates and ordered levels.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``.
+
+    Raises
+    ------
+    ConstraintError
+        If not one of ``levels`` and ``direction`` is given.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.never_advise("account", ["closed"])
+    never_advise('account', levels=('closed',))
+    >>> constraints.never_advise("debt", direction="up")
+    never_advise('debt', direction='up')
+    """
+    return NeverAdvised(*_advice("never_advise", feature, levels, direction))
+
+
+def discouraged(
+    feature: Hashable, levels: Listed = None, *, direction: Direct = None
+) -> Constraint:
+    """Answers that change the feature to these levels, or in this direction, come last.
+
+    Searches beyond the paper return them only to people for whom they find nothing else, and ranges
+    leave them out. The paper's search ranks them after its other answers.
+
+    Parameters
+    ----------
+    feature, levels, direction
+        What is discouraged, as for :func:`never_advise`.
+
+    Returns
+    -------
+    Constraint
+        The constraint, for ``MCCE(constraints=[...])``.
+
+    Examples
+    --------
+    >>> from mcce import constraints
+    >>> constraints.discouraged("housing", ["for free"])
+    discouraged('housing', levels=('for free',))
+    """
+    return Discouraged(*_advice("discouraged", feature, levels, direction))
+
+
 def frozen(*features: Hashable, where: Where = None) -> Constraint:
     """Features cannot change, for everybody or for some people only.
 
     Unlike an immutable feature, a frozen one is still modelled as something that other people can
-    change.
+    change. Of an immutable feature it says nothing new.
 
     Parameters
     ----------
@@ -349,8 +417,12 @@ def frozen(*features: Hashable, where: Where = None) -> Constraint:
     >>> constraints.frozen("housing", "job", where="age > 60")
     frozen('housing', 'job', where='age > 60')
     """
-    if isinstance(where, str):
-        Condition(where)  # raises here, rather than when people are explained
+    # Parsed here, so that it raises now rather than when people are explained.
+    if isinstance(where, str) and Condition(where).own_names:
+        raise ConstraintError(
+            f"frozen: the condition {shorten(where)} is about people's own rows, so their values "
+            "are no older ones. Leave out old."
+        )
     return Frozen(several_features("frozen", features), where)
 
 
@@ -429,7 +501,8 @@ def relation(name: str, holds: str | Callable[[Any], Any]) -> Constraint:
         A name for the condition, shown where it is the reason that somebody has no counterfactual.
     holds
         A condition such as ``"years_employed <= age - 16"``, or a function from a frame to one True
-        or False per row. A comparison with a missing value does not hold.
+        or False per row. A comparison with a missing value does not hold. In a condition,
+        ``old.age`` is the person's own age: ``"if education > old.education then age > old.age"``.
 
     Returns
     -------
@@ -577,8 +650,8 @@ def step(feature: Hashable, step: Amount) -> Constraint:
 BUILDERS: dict[str, Callable[..., Constraint]] = {
     function.__name__: function
     for function in (
-        *(between, change, derived, frozen, levels, max_changes, not_down, not_up),
-        *(only_down, only_up, relation, step, together, transitions, weight),
+        *(between, change, derived, discouraged, frozen, levels, max_changes, never_advise),
+        *(not_down, not_up, only_down, only_up, relation, step, together, transitions, weight),
     )
 }
 
@@ -598,6 +671,20 @@ def build(name: str, arguments: Mapping[str, Any]) -> Constraint:
     given = dict(arguments)
     features = given.pop("features", []) if name in OF_SEVERAL_FEATURES else []
     return BUILDERS[name](*features, **given)
+
+
+def _advice(
+    kind: str, feature: Hashable, levels: Iterable[Any] | None, direction: Any
+) -> tuple[tuple[Hashable, ...], tuple[Any, ...], str | None]:
+    """The features, levels and direction of advice that is not to be given."""
+    title = f"{kind} {quote_name(feature)}"
+    listed = () if levels is None else list_values(title, "levels", levels)
+    if direction not in (None, "up", "down") or bool(listed) == (direction is not None):
+        raise ConstraintError(
+            f"{title}: pass levels=[...] or direction, which is 'up' or 'down', got "
+            f"levels={shorten(levels)} and direction={shorten(direction)}."
+        )
+    return one_feature(kind, feature), listed, direction
 
 
 def _order(order: Iterable[Any] | None) -> tuple[Any, ...] | None:

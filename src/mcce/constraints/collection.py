@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,24 @@ from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
+from .conditions import Condition
 from .constraint import Constraint, did_you_mean
 from .derived import Derived
 from .files import read_constraints
-from .kinds import DeclaredRelation, FeatureConstraint, Frozen, MaxChanges, Step, Together, Weight
+from .kinds import (
+    DeclaredRelation,
+    Discouraged,
+    FeatureConstraint,
+    Frozen,
+    MaxChanges,
+    Step,
+    Together,
+    Weight,
+)
+
+# Only a level that was nearly spelled out is suggested: levels are training data. It is looked for
+# among this many.
+LIKE_A_LEVEL, MAX_COMPARED = 0.8, 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +98,32 @@ class Constraints:
 
     @property
     def limiting(self) -> list[Constraint]:
-        """Constraints that can rule out a counterfactual: all but weights."""
-        return [c for c in self.listed if not isinstance(c, Weight)]
+        """Constraints that can rule out a counterfactual."""
+        return [c for c in self.listed if not isinstance(c, (Weight, Discouraged))]
+
+    @property
+    def discouraged(self) -> list[Discouraged]:
+        """Rules on changes that come last."""
+        return [c for c in self.listed if isinstance(c, Discouraged)]
+
+    @property
+    def without_discouraged(self) -> Constraints:
+        """These constraints, with discouraged changes ruled out."""
+        never = (c.as_never if isinstance(c, Discouraged) else c for c in self.listed)
+        return Constraints(self.schema, tuple(never))
+
+    def discouraged_changes(
+        self, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
+    ) -> dict[int, BoolArray]:
+        """Which counterfactuals make a discouraged change of each feature, by its position."""
+        found: dict[int, BoolArray] = {}
+        for rule in self.discouraged if owner.size else ():
+            at = self._position[rule.features[0]]
+            before = rows.frame.iloc[:, at].iloc[owner].reset_index(drop=True)
+            after = frame.iloc[:, at].reset_index(drop=True)
+            allowed = rule.as_never.allows(self.schema.features[at], before, after)
+            found[at] = found.get(at, False) | (differ(before, after) & ~allowed)
+        return found
 
     @property
     def of_rows(self) -> list[MaxChanges | Together | DeclaredRelation | Derived]:
@@ -114,8 +153,9 @@ class Constraints:
             if not isinstance(constraint, Frozen):
                 continue
             whose = self._applies_to(constraint, rows)
-            for name in constraint.features:
-                position = self._position[name]
+            for position in map(self._position.__getitem__, constraint.features):
+                if self.schema.features[position].immutable:
+                    continue
                 frozen[position] = frozen.get(position, False) | whose
         return frozen
 
@@ -143,8 +183,8 @@ class Constraints:
         changed = np.array([differ(before, after) for (_, before), (_, after) in pairs])
         broken: dict[str, BoolArray] = {}
         for constraint in self.listed:
-            # Weights and steps say what counts as close, not what is allowed.
-            if isinstance(constraint, (Weight, Step)):
+            # These say what counts as close, or what comes last, not what is allowed.
+            if isinstance(constraint, (Weight, Step, Discouraged)):
                 continue
             breaks = self._breaks(constraint, rows, owner, frame, own, changed)
             # Several constraints may have the same name.
@@ -169,7 +209,7 @@ class Constraints:
         if isinstance(constraint, Frozen):
             return changed[positions].any(axis=0) & self._applies_to(constraint, rows)[owner]
         if isinstance(constraint, DeclaredRelation):
-            return ~constraint.holds(frame, self.schema.adapter)
+            return ~constraint.holds(frame, self.schema.adapter, own)
         if isinstance(constraint, Derived):
             return ~self.keeps_derived(constraint, rows, owner, frame)
         if isinstance(constraint, (MaxChanges, Together)):
@@ -188,21 +228,49 @@ class Constraints:
         return constraint.holds_for(people, rows.index, rows.adapter)
 
     def _check(self, constraint: Constraint) -> None:
-        for name in (*constraint.features, *constraint.condition_features):
+        condition = constraint.parsed
+        if condition is not None:
+            self._check_own_names(constraint, condition)
+        for name in (*constraint.features, *(condition.names if condition else ())):
             if name not in self._position:
                 raise ConstraintError(
                     f"{constraint.quoted}: there is no column {shorten(name)}."
                     f"{did_you_mean(name, self.schema.names)} "
                     f"The columns are {shorten(self.schema.names, 200)}."
                 )
+        if condition is not None:
+            self._check_levels(constraint, condition)
         features = [self.schema.features[self._position[name]] for name in constraint.features]
         fixed = [feature.name for feature in features if feature.immutable]
-        if fixed and not isinstance(constraint, (DeclaredRelation, Derived)):
+        if fixed and not isinstance(constraint, (DeclaredRelation, Derived, Frozen)):
             raise ConstraintError(
                 f"{constraint.quoted}: {shorten(fixed)} cannot change, because they are "
                 "immutable. Remove them from the constraint, or let them be mutable."
             )
         constraint.check(features)
+
+    def _check_own_names(self, constraint: Constraint, condition: Condition) -> None:
+        """Raise if an own value may be meant to be a column of that name."""
+        for name in condition.own_names:
+            column = f"old.{name}"
+            if column in self._position and condition.may_mean_column(column):
+                raise ConstraintError(
+                    f"{constraint.quoted}: {column} may be the person's own value of "
+                    f"{shorten(name)} or the column {shorten(column)}. Write old.`{name}` for the "
+                    f"one, and `{column}` for the other."
+                )
+
+    def _check_levels(self, constraint: Constraint, condition: Condition) -> None:
+        """Raise if a column is compared with a string that is none of its levels."""
+        for name, level in condition.levels():
+            feature = self.schema.features[self._position[name]]
+            known = feature.level_codes if feature.kind == "categorical" else {}
+            if known and level not in known and all(isinstance(one, str) for one in known):
+                close = did_you_mean(level, islice(known, MAX_COMPARED), LIKE_A_LEVEL)
+                raise ConstraintError(
+                    f"{constraint.quoted}: {shorten(level)} is no level of {shorten(name)}.{close} "
+                    "Check how it is written."
+                )
 
     def _check_once(self, kind: type[Constraint], key: Callable[[Any], Hashable]) -> None:
         seen: set[Hashable] = set()

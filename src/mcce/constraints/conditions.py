@@ -1,5 +1,7 @@
 """Conditions on the columns of a frame, such as ``years_employed <= age - 16``, and formulas.
 
+A condition may compare a column with the person's own value of it: ``age - old.age <= 5``.
+
 A formula is arithmetic that gives a number, such as ``months * price``. Both may come from a file,
 so they must be safe to read and to compute. Length, nesting and words are checked first, and
 columns and strings are replaced. Only then does :mod:`ast` parse the text; it is never compiled,
@@ -19,7 +21,7 @@ import keyword
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, ClassVar, NoReturn
@@ -64,6 +66,7 @@ _NUMERIC: dict[str, Callable[..., Any]] = {
 _SYMBOLS = {"+", "-", "*", "/", "//", "%"}
 _LOGIC = {"<", "<=", ">", ">=", "==", "!=", "in", "not in", "and", "or", "not"}
 _CLOSING = {"(": ")", "[": "]"}
+_INSTEAD = {"=": "==", "&": "and", "|": "or"}
 _CONSTANTS = ("True", "False", "None")
 _NUMBERS_IN_OBJECTS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\n": "", "\\": "\\", "'": "'", '"': '"'}
@@ -75,6 +78,7 @@ _TOKEN = re.compile(
     | (?P<string>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")
     | (?P<number>0[xXoObB][0-9A-Za-z_]*+|\.?[0-9](?:[eE][-+]|[0-9A-Za-z_.])*+)
     | (?P<operator><=|>=|==|!=|//|\*\*|not[{_SPACES}]++in\b|[-+*/%<>()\[\],])
+    | (?P<old>old\.(?:`[^`]++`|{_WORD}))
     | (?P<function>{_WORD}(?=[{_SPACES}]*+\())
     | (?P<name>{_WORD})
     | (?P<other>[^{_SPACES}])""",
@@ -88,6 +92,8 @@ class _Expression:
 
     text: str
     names: tuple[str, ...] = field(init=False)
+    # Columns of which the person's own value is read.
+    own_names: tuple[str, ...] = field(init=False, compare=False)
     _tree: ast.expr = field(init=False, repr=False, compare=False)
     kind: ClassVar[str]
 
@@ -95,16 +101,20 @@ class _Expression:
         if not isinstance(self.text, str):
             raise ConstraintError(f"A {self.kind} must be a string, got {shorten(self.text)}.")
         tree, names = parse_condition(self.text, self.kind)
+        own_names = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "own_names", tuple(dict.fromkeys(own_names)))
         object.__setattr__(self, "_tree", tree)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.text,)
 
-    def _evaluate(self, node: ast.expr, columns: dict[str, Any]) -> Any:
+    def _evaluate(self, node: ast.expr, columns: dict[Any, Any]) -> Any:
         match node:
             case ast.Name(id=name):
                 return columns[name]
+            case ast.Attribute(attr=name):
+                return columns["old", name]
             case ast.Constant(value=value):
                 return value
             case ast.List(elts=items):
@@ -128,7 +138,7 @@ class _Expression:
             value = _ARITHMETIC[type(step.op)](value, self._numbers(step.right, columns))
         return value
 
-    def _compare(self, node: ast.Compare, columns: dict[str, Any]) -> Any:
+    def _compare(self, node: ast.Compare, columns: dict[Any, Any]) -> Any:
         """Comparisons in a row, each false if a value on either side is missing."""
         holds: Any = np.True_
         left = self._evaluate(node.left, columns)
@@ -144,7 +154,7 @@ class _Expression:
             left = right
         return holds
 
-    def _numbers(self, node: ast.expr, columns: dict[str, Any]) -> Any:
+    def _numbers(self, node: ast.expr, columns: dict[Any, Any]) -> Any:
         """An operand of arithmetic: integers as floats, so that nothing overflows silently."""
         value = self._evaluate(node, columns)
         if not isinstance(value, pd.Series):
@@ -163,7 +173,7 @@ class _Expression:
             return value.to_numpy()
         return value.to_numpy(dtype=np.float64, na_value=np.nan)
 
-    def _booleans(self, node: ast.expr, columns: dict[str, Any]) -> Any:
+    def _booleans(self, node: ast.expr, columns: dict[Any, Any]) -> Any:
         """A condition, or an operand of ``and``, ``or`` or ``not``, which must be true or false."""
         value = self._evaluate(node, columns)
         if isinstance(value, pd.Series) and types.is_bool_dtype(value.dtype):
@@ -189,9 +199,12 @@ class Condition(_Expression):
 
     kind: ClassVar[str] = "condition"
 
-    def __call__(self, frame: pd.DataFrame) -> BoolArray:
-        """Whether the condition holds for each row."""
-        columns = {name: _read_only(frame[name]) for name in self.names}
+    def __call__(self, frame: pd.DataFrame, own: pd.DataFrame | None = None) -> BoolArray:
+        """Whether the condition holds for each row, given the own row of each person."""
+        columns: dict[Any, Any] = {name: _read_only(frame[name]) for name in self.names}
+        if own is not None and self.own_names:
+            own = own[list(self.own_names)].set_axis(frame.index)
+            columns |= {("old", name): _read_only(own[name]) for name in self.own_names}
         try:
             with np.errstate(all="ignore"):
                 value = self._booleans(self._tree, columns)
@@ -200,12 +213,28 @@ class Condition(_Expression):
             raise
         except Exception as error:
             # Not chained, and without its message: that may quote cells.
-            dtypes = {name: str(column.dtype) for name, column in columns.items()}
+            dtypes = {name: str(columns[name].dtype) for name in self.names}
             raise ConstraintError(
                 f"{shorten(self.text)} cannot be computed for columns of these dtypes: "
                 f"{shorten(dtypes, 150)} ({type(error).__name__}). Compare numbers with numbers, "
                 "strings with strings and dates with dates."
             ) from None
+
+    def levels(self) -> Iterator[tuple[str, str]]:
+        """The columns that are compared with strings, and each of these."""
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Compare):
+                inner = [leaf for part in (node.left, *node.comparators) for leaf in _leaves(part)]
+                strings = [one.value for one in inner if isinstance(one, ast.Constant)]
+                for one in inner:
+                    name = getattr(one, "id", None) or getattr(one, "attr", None)
+                    if isinstance(name, str):
+                        yield from ((name, text) for text in strings if isinstance(text, str))
+
+    def may_mean_column(self, name: str) -> bool:
+        """Whether an own value is written without backticks, as a column of this name might be."""
+        bare = {token[0] for token in _TOKEN.finditer(self.text) if token.lastgroup == "old"}
+        return name in bare
 
 
 class Formula(_Expression):
@@ -226,6 +255,11 @@ class Formula(_Expression):
         with np.errstate(all="ignore"):
             value = self._evaluate(self._tree, columns)
         return np.where(np.isfinite(value), value, np.nan)
+
+
+def _leaves(node: ast.expr) -> list[ast.expr]:
+    """An operand, or the constants of a list."""
+    return node.elts if isinstance(node, ast.List) else [node]
 
 
 def to_floats(column: pd.Series[Any]) -> FloatArray:
@@ -301,8 +335,10 @@ class _Parser:
         self._logical = kind == "condition"
         self._functions = (*_NUMERIC, *(["missing"] if self._logical else []))
         self._symbols = {*_SYMBOLS, "(", ")", ",", *({*_LOGIC, "[", "]"} if self._logical else ())}
-        self._leaves: dict[int, ast.Name | ast.Constant] = {}
+        self._leaves: dict[int, ast.Name | ast.Attribute | ast.Constant] = {}
         self._open: list[tuple[str, int]] = []  # brackets, and the signs before each
+        # Where ``then`` stands in ``if ... then ...``; -1 while it is to follow.
+        self._then: int | None = None
         self._n_signs = self._n_operators = 0
         self._after_operand = False
 
@@ -315,9 +351,16 @@ class _Parser:
                 f"{shorten(self.text)} is not a {self.kind}: it ends where "
                 f"{repr(wanted) if wanted else 'a column or a value'} should follow."
             )
+        if self._then == -1:
+            raise ConstraintError(f"{shorten(self.text)} has no then. Write if ... then ....")
+        at = self._then or len(source)
+        # Each part where it stands in the text; inside parentheses, spaces may come first.
+        sources = source[:at], " " * at + source[at:]
         try:
-            # Inside parentheses, spaces may come first.
-            tree = self._check(ast.parse(f"({source})", mode="eval").body)
+            trees = [
+                self._check(ast.parse(f"({part})", mode="eval").body)
+                for part in sources[: 2 if self._then else 1]
+            ]
         except SyntaxError as error:
             self._refuse(self.text[(error.offset or 2) - 2 :])
         except (RecursionError, MemoryError):
@@ -325,7 +368,14 @@ class _Parser:
             raise ConstraintError(
                 f"{shorten(self.text)} is nested too deeply to be read here."
             ) from None
-        return self._condition(tree) if self._logical else tree
+        if not self._logical:
+            return trees[0]
+        premise, *conclusion = map(self._condition, trees)
+        return (
+            ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), premise), *conclusion])
+            if conclusion
+            else premise
+        )
 
     def _replace(self, token: re.Match[str]) -> str:
         """What stands for a word in the text that is parsed, in as many characters."""
@@ -333,6 +383,8 @@ class _Parser:
         if " ".join(word.split()) in self._symbols:
             self._take_symbol(word)
             return word
+        if self._logical and self._joins(word, token.start()):
+            return " " * len(word)
         if self._after_operand:
             self._refuse(word)
         self._after_operand = True
@@ -340,6 +392,10 @@ class _Parser:
             case "column":
                 self._leaves[token.start() + 2] = ast.Name(word[1:-1])
                 return f" {'_' * (len(word) - 2)} "
+            case "old" if self._logical:
+                leaf = ast.Attribute(ast.Name("old"), word[4:].strip("`"))
+                self._leaves[token.start() + 1] = leaf
+                return "_" * len(word)
             case "string":
                 self._leaves[token.start() + 1] = ast.Constant(_unescape(word[1:-1]))
                 return f"'{'_' * (len(word) - 2)}'"
@@ -361,6 +417,16 @@ class _Parser:
                     f"functions are {', '.join(self._functions)}."
                 )
         return self._refuse(word)
+
+    def _joins(self, word: str, start: int) -> bool:
+        """Whether this is the ``if`` at the start, or the ``then`` that belongs to it."""
+        if word == "if" and self._then is None and not self.text[:start].strip(_SPACES):
+            self._then = -1
+            return True
+        is_then = word == "then" and self._then == -1 and self._after_operand and not self._open
+        if is_then:
+            self._then, self._after_operand, self._n_signs = start, False, 0
+        return is_then
 
     def _take_symbol(self, symbol: str) -> None:
         """Check that an operator, bracket or comma may stand here, and count what is bounded."""
@@ -394,8 +460,8 @@ class _Parser:
         match node:
             case ast.Name() | ast.Constant(value=str()):
                 leaf = self._leaves[node.col_offset]
-                if isinstance(leaf, ast.Name):
-                    self.names[leaf.id] = None
+                if not isinstance(leaf, ast.Constant):
+                    self.names[leaf.id if isinstance(leaf, ast.Name) else leaf.attr] = None
                 return ast.copy_location(leaf, node)
             case ast.Constant():
                 return self._constant(node.value, node)
@@ -488,7 +554,9 @@ class _Parser:
     def _condition(self, node: ast.expr) -> ast.expr:
         """An operand of ``and``, ``or`` or ``not``; raises for what is never true or false."""
         match node:
-            case ast.Compare() | ast.BoolOp() | ast.Name() | ast.UnaryOp(op=ast.Not()):
+            case ast.Compare() | ast.BoolOp() | ast.Name() | ast.Attribute():
+                return node
+            case ast.UnaryOp(op=ast.Not()):
                 return node
             case ast.Call(func=ast.Name(id="missing")):
                 return node
@@ -497,10 +565,12 @@ class _Parser:
     def _refuse(self, part: str) -> NoReturn:
         more = " strings,", " comparisons, and, or, not, in [...]"
         values, operators = more if self._logical else ("", " parentheses")
+        instead = f"Write {_INSTEAD[part]}. " if self._logical and part in _INSTEAD else ""
+        names = ", ".join(self._functions)
         raise ConstraintError(
-            f"{shorten(self.text)} contains {shorten(part, 40)}, which is not allowed there. A "
-            f"{self.kind} may use columns, numbers,{values} + - * / // %,{operators} and the "
-            f"functions {', '.join(self._functions)}."
+            f"{shorten(self.text)} contains {shorten(part, 40)}, which is not allowed there. "
+            f"{instead}A {self.kind} may use columns, numbers,{values} + - * / // %,{operators} "
+            f"and the functions {names}."
         )
 
 

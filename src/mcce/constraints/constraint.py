@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from ..errors import ConstraintError, shorten
 from ..tables.features import Feature
+from .conditions import Condition
 
 # Constraints that are made from any number of features: together("age", "salary").
 OF_SEVERAL_FEATURES = ("frozen", "together")
@@ -56,9 +57,9 @@ class Constraint:
         return f"{builder}({', '.join([*positional, *(f'{n}={v!r}' for n, v in given.items())])})"
 
     @property
-    def condition_features(self) -> tuple[str, ...]:
-        """Names of further columns that its condition reads."""
-        return ()
+    def parsed(self) -> Condition | None:
+        """The condition that it holds as a string, if it does."""
+        return None
 
     @property
     def name(self) -> str:
@@ -113,7 +114,7 @@ def quote_name(name: object) -> str:
     return str(name) if plain else shorten(name)
 
 
-def did_you_mean(name: object, known: Iterable[object]) -> str:
+def did_you_mean(name: object, known: Iterable[object], likeness: float = 0.6) -> str:
     """A sentence that suggests the closest known name, or nothing.
 
     Examples
@@ -123,7 +124,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     """
     if not isinstance(name, str) or len(name) > 100:
         return ""  # comparing takes time that grows with the square of the length
-    close = difflib.get_close_matches(name, map(str, known), n=1)
+    close = difflib.get_close_matches(name, map(str, known), n=1, cutoff=likeness)
     return f" Did you mean {shorten(close[0])}?" if close else ""
 
 

@@ -244,8 +244,8 @@ def _make_from_mapping(name: str, arguments: dict[str, Any]) -> Constraint:
                 f"{name} has no argument {shorten(key, 60)}.{did_you_mean(key, known)} Its "
                 f"arguments are {', '.join(known)}."
             )
-    if "allowed" in arguments:
-        arguments["allowed"] = _read_allowed(name, arguments["allowed"])
+    for key in {"allowed", "levels"}.intersection(arguments):
+        arguments[key] = _read_allowed(name, arguments[key])
     features = arguments.pop("features", []) if name in OF_SEVERAL_FEATURES else []
     if not isinstance(features, list):
         raise ConstraintError(f"{name}: features must be a list, got {shorten(features)}.")

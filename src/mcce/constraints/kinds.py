@@ -239,6 +239,60 @@ class Transitions(FeatureConstraint):
 
 
 @dataclass(frozen=True, repr=False)
+class NeverAdvised(FeatureConstraint):
+    """A feature may not change to these levels, or not in this direction."""
+
+    levels: tuple[Any, ...]
+    direction: str | None
+    kind: ClassVar[str] = "never_advise"
+    can_become_missing: ClassVar[bool] = True
+
+    def check(self, features: Sequence[Feature]) -> None:
+        """The levels must occur in the training data; a direction needs numbers or an order."""
+        (feature,) = features
+        if self.direction is None:
+            _check_categorical(self.quoted, feature)
+            _check_levels(self.quoted, feature, self.levels)
+        elif feature.kind != "numeric" and not feature.ordered:
+            raise ConstraintError(
+                f"{self.quoted}: the levels of {shorten(feature.name)} have no order. List them "
+                "instead: levels=[...]."
+            )
+
+    def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As far as the other direction goes."""
+        return self._other_direction.bounds(feature, own)
+
+    def pairs(self, feature: Feature, own: Sequence[Any], new: Sequence[Any]) -> BoolArray:
+        """All other levels, or those of the other direction."""
+        if self.direction is not None:
+            return self._other_direction.pairs(feature, own, new)
+        return np.tile([not _listed(level, self.levels) for level in new], (len(own), 1))
+
+    @property
+    def _other_direction(self) -> Direction:
+        return Direction(self.features, up=self.direction == "down", strict=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Discouraged(Constraint):
+    """Changes to these levels, or in this direction, are answers only where there is no other."""
+
+    levels: tuple[Any, ...]
+    direction: str | None
+    kind: ClassVar[str] = "discouraged"
+
+    @property
+    def as_never(self) -> NeverAdvised:
+        """The constraint that rules these changes out."""
+        return NeverAdvised(self.features, self.levels, self.direction, source=self.source)
+
+    def check(self, features: Sequence[Feature]) -> None:
+        """As for a change that is never advised."""
+        NeverAdvised.check(self, features)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, repr=False)
 class Frozen(Constraint):
     """Features that cannot change for some people; for everybody if ``where`` is None."""
 
@@ -246,9 +300,9 @@ class Frozen(Constraint):
     kind: ClassVar[str] = "frozen"
 
     @property
-    def condition_features(self) -> tuple[str, ...]:
-        """Columns that a condition given as a string reads."""
-        return Condition(self.where).names if isinstance(self.where, str) else ()
+    def parsed(self) -> Condition | None:
+        """Whom it is for, if that is a string."""
+        return Condition(self.where) if isinstance(self.where, str) else None
 
     def holds_for(
         self, frame: pd.DataFrame, labels: pd.Index[Any], adapter: FrameAdapter
@@ -319,15 +373,23 @@ class DeclaredRelation(Constraint):
         """The name that the user gave it."""
         return self.title
 
+    @property
+    def parsed(self) -> Condition | None:
+        """The condition, if it is a string."""
+        return self.condition if isinstance(self.condition, Condition) else None
+
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """Its name and its condition, as a string if it was one."""
-        text = self.condition.text if isinstance(self.condition, Condition) else self.condition
+        text = self.condition if self.parsed is None else self.parsed.text
         return self.kind, {"name": self.title, "holds": text}
 
-    def holds(self, frame: pd.DataFrame, adapter: FrameAdapter) -> BoolArray:
-        """Whether each row meets it; a function gets the type of frame of the training data."""
-        if isinstance(self.condition, Condition):
-            return self.condition(frame)
+    def holds(self, frame: pd.DataFrame, adapter: FrameAdapter, own: pd.DataFrame) -> BoolArray:
+        """Whether each row meets it, given the own rows of their people.
+
+        A function gets the type of frame of the training data.
+        """
+        if self.parsed is not None:
+            return self.parsed(frame, own)
         # Not every function of users can handle a frame without rows.
         if frame.empty:
             return np.zeros(len(frame), dtype=bool)
@@ -377,6 +439,8 @@ CONSTRAINT_KINDS: tuple[type[Constraint], ...] = (
     ChangeBetween,
     Levels,
     Transitions,
+    NeverAdvised,
+    Discouraged,
     Frozen,
     MaxChanges,
     Together,

@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-CARD, TABLE = "german.json", "german_credit.csv.gz"
+CARD, TABLE, RULES = "german.json", "german_credit.csv.gz", "rules/german.toml"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,8 @@ class Dataset:
         Features that the paper treats as immutable.
     card : mapping
         Source, licence, attribution, columns and cautions.
+    rules : Path or None
+        A file of constraints for ``MCCE(constraints=...)``: what one would advise these people.
 
     Examples
     --------
@@ -43,6 +46,7 @@ class Dataset:
     desired: Any  # the type depends on the data set
     immutable: list[str]
     card: Mapping[str, Any]
+    rules: Path | None = None
 
 
 def load_german_credit() -> Dataset:
@@ -79,4 +83,5 @@ def load_german_credit() -> Dataset:
         desired=card["desired"],
         immutable=list(form["immutable"]),
         card=card,
+        rules=Path(str(folder.joinpath(RULES))),
     )

@@ -135,12 +135,29 @@ class ObeysConstraint:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that obey the constraint."""
         if isinstance(self.constraint, DeclaredRelation):
-            return self.constraint.holds(selected.frame, selected.rows.schema.adapter)
+            rows, condition = selected.rows, self.constraint.parsed
+            own = rows.frame[list(condition.own_names) if condition else []].iloc[selected.owner]
+            return self.constraint.holds(selected.frame, rows.schema.adapter, own)
         if isinstance(self.constraint, Derived):
             rows, owner, frame = selected.rows, selected.owner, selected.frame
             return self.constraints.keeps_derived(self.constraint, rows, owner, frame)
         places = self.constraints.mutable_places(self.constraint)
         return self.constraint.holds(selected.codes[places] != OWN)
+
+
+@dataclass(frozen=True, eq=False)
+class IsEncouraged:
+    """Keeps rows without a discouraged change."""
+
+    constraints: Constraints
+    name: str = "discouraged changes"
+
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Rows that change nothing in a discouraged way."""
+        rows, owner = selected.rows, selected.owner
+        made = self.constraints.discouraged_changes(rows, owner, selected.frame)
+        discouraged = np.zeros(owner.size, dtype=bool)
+        return ~np.any([discouraged, *made.values()], axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,8 +48,8 @@ class ExactStage:
     task: SearchTask
     search: ExactSearch
     rules: RowRules
-    # Valid rows that it excludes are answers only where there is no other.
-    not_last: RowFilter | None
+    # Valid rows that these exclude are answers only where there is no other.
+    not_last: Sequence[RowFilter]
     quick_stage: Stage | None
 
     @property
@@ -115,8 +115,8 @@ class ExactStage:
         keys = keys_of_proofs(owner, codes)
         allowed, scored = self._score(rows, keys)
         last = np.zeros_like(scored.valid)
-        if self.not_last is not None:
-            last[scored.valid] = ~self.not_last.keeps(rows.take(scored.valid))
+        for check in self.not_last:
+            last[scored.valid] |= ~check.keeps(rows.take(scored.valid))
         sparsity, gower = (codes != OWN).sum(axis=0), measure_rows(Gower(), rows)
         evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), scored.score, sparsity, gower)
         starts = np.cumsum(sizes) - sizes

@@ -318,7 +318,8 @@ class Loop:
         originals = good[~pool.copy[good]]
         np.minimum.at(self.fewest, pool.person[originals], pool.n_changes[originals])
         cost = self.costs(good)
-        first = best_of_each(pool.person[good], cost, good)
+        # Of rows that do equally well, the closest to the person.
+        first = best_of_each(pool.person[good], cost, pool.distance[good], good)
         best = good[first]
         self.best[people], self._best_cost[people] = -1, np.inf
         self.best[pool.person[best]], self._best_cost[pool.person[best]] = best, cost[first]

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..candidates import ColumnCache
+from ..candidates import ColumnCache, MeasuredRows
 from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
 from ..errors import ConstraintError, NotFittedError
 from ..fitted import Fitted
-from ..kernels import Int32Array, IntArray
+from ..kernels import Int32Array, IntArray, times_seen_before
 from ..postprocess.filters import (
     HasKnownPairs,
+    IsEncouraged,
     IsNoCopy,
     IsPlausible,
     KeepsRelation,
@@ -53,7 +54,7 @@ from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
-    from ..relations.consequences import ComputedColumn
+    from ..relations.consequences import ComputedColumn, Consequences
     from ..relations.relation import FoundRelation
     from .loop import PoolStage
 
@@ -87,13 +88,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         request,
         # A proof needs the label of every row.
         decision=replace(decision, rule=None if is_exact else fitted.label_rule),
-        factual_limits=FactualLimits(
-            constraints,
-            factuals,
-            whole=is_exact,
-            keep_unseen=isinstance(settings.search, ExactSearch) and settings.search.keep_unseen,
-            also=[] if consequences is None else consequences.mentioned,
-        ),
+        factual_limits=_factual_limits(request, consequences, constraints),
         scores=ScoreStore(len(factuals), fitted.schema.mutable.size, search.max_evaluations),
         consequences=consequences,
     )
@@ -103,7 +98,30 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         certain = replace(task, decision=replace(decision, rule=None), scores=task.scores.cleared())
         misjudged = np.array(sorted(outcome.misjudged), dtype=np.int64)
         outcome = _update(certain, outcome, _run_stages(certain, misjudged), misjudged)
+    if search.is_paper and constraints.discouraged:
+        outcome = replace(outcome, answers=_discouraged_last(constraints, outcome.answers))
     return replace(outcome, computed=computed)
+
+
+def _factual_limits(
+    request: SearchRequest, consequences: Consequences | None, constraints: Constraints
+) -> FactualLimits:
+    """What constraints mean for the factuals of a request."""
+    search = request.settings.search
+    return FactualLimits(
+        constraints,
+        request.factuals,
+        whole=isinstance(search, ExactSearch),
+        keep_unseen=isinstance(search, ExactSearch) and search.keep_unseen,
+        also=[] if consequences is None else consequences.mentioned,
+    )
+
+
+def _discouraged_last(constraints: Constraints, answers: MeasuredRows) -> MeasuredRows:
+    """Each person's answers, those with discouraged changes after all others."""
+    last = ~IsEncouraged(constraints).keeps(answers.rows)
+    answers = answers.take(np.lexsort((answers.rank, last, answers.owner)))
+    return replace(answers, rank=1 + times_seen_before(answers.owner))
 
 
 def _run_stages(task: SearchTask, positions: IntArray) -> SearchOutcome:
@@ -187,14 +205,28 @@ def _all_stages(task: SearchTask) -> list[Stage]:
     """The stages, first with all relations found, then only with those that are enforced.
 
     Relations that a few training rows break are dropped only if nothing else is found. The exact
-    search uses the enforced ones alone: its proof is about one set of rows.
+    search uses the enforced ones alone: its proof is about one set of rows. Discouraged changes are
+    left to the last stages.
     """
     kept = kept_relations(task.request.fitted, task.settings, task.request.constraints)
     enforced = [found for found in kept if found.enforced]
-    with_all = list[Stage]()
-    if len(enforced) < len(kept) and not isinstance(task.settings.search, ExactSearch):
-        with_all = _stages(task, kept, gives_reasons=False)
-    return [*with_all, *_stages(task, enforced, gives_reasons=True)]
+    if isinstance(task.settings.search, ExactSearch):
+        return _stages(task, enforced, gives_reasons=True)
+    careful, stages = _careful(task), list[Stage]()
+    for one in (task,) if careful is None else (careful, task):
+        if len(enforced) < len(kept):
+            stages += _stages(one, kept, gives_reasons=False)
+        stages += _stages(one, enforced, gives_reasons=one is task)
+    return stages
+
+
+def _careful(task: SearchTask) -> SearchTask | None:
+    """The task without discouraged changes; None if there are none."""
+    constraints = task.request.constraints
+    if not constraints.discouraged or task.settings.search.sampling_search.is_paper:
+        return None
+    limits = _factual_limits(task.request, task.consequences, constraints.without_discouraged)
+    return replace(task, factual_limits=limits, is_careful=True)
 
 
 def _stages(
@@ -211,15 +243,20 @@ def _stages(
 
     # The search of the pool is for people beyond the budget. With a time limit, it also runs first,
     # so that people without a proof still get answers.
+    careful, pools = _careful(task), [pool]
+    if careful is not None:
+        pools.insert(0, _pool_stage(careful, relations, gives_reasons=False))
     has_limit = math.isfinite(task.request.deadline)
-    quick_stage = replace(pool, gives_reasons=False) if has_limit else None
+    quick_stage = replace(pools[0], gives_reasons=False) if has_limit else None
     rules, constraints = pool.search.row_rules, task.request.constraints
     # A bound on the changes of all features also bounds the proof.
     of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
     bounds = [most for most in (rules.max_sparsity, *of_all) if most is not None]
     rules = replace(rules, max_sparsity=min(bounds, default=None))
-    not_last = _exclude_copies(task.request.fitted, search) if search.copies == "last" else None
-    return [ExactStage(task, search, rules, not_last, quick_stage), pool]
+    not_last: list[RowFilter] = [IsEncouraged(constraints)] if careful is not None else []
+    if search.copies == "last":
+        not_last.append(_exclude_copies(task.request.fitted, search))
+    return [ExactStage(task, search, rules, not_last, quick_stage), *pools]
 
 
 def _paper_stages(
@@ -274,10 +311,14 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
     n_counterfactuals = settings.n_counterfactuals
     if search.is_paper:
         n_counterfactuals = min(n_counterfactuals, search.resolve_samples(settings.n_samples)[1])
+    rules = row_rules(request.fitted, search, request.constraints, relations, task.column_cache)
+    if task.is_careful:
+        # Limits are about what is drawn, not about columns that follow from it.
+        rules = replace(rules, filters=[*rules.filters, IsEncouraged(request.constraints)])
     return Ranking(
         n_counterfactuals=n_counterfactuals,
         rank_by=search.rank_by if search.is_paper else RANK_BY,
-        rules=row_rules(request.fitted, search, request.constraints, relations, task.column_cache),
+        rules=rules,
         tolerance=search.tolerance,
         diversity=settings.diversity if n_counterfactuals > 1 else None,
     )

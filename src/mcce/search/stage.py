@@ -142,6 +142,8 @@ class SearchTask:
     factual_limits: FactualLimits
     scores: ScoreStore
     consequences: Consequences | None = None
+    # Whether discouraged changes are left out, in limits and answers.
+    is_careful: bool = False
     column_cache: ColumnCache = field(default_factory=dict)
 
     @property
