@@ -151,7 +151,7 @@ def test_who_is_outside_of_nodes_is_as_counted(seed, sizes, contradictions, leas
         held = native.gather_holdings(
             forest, contradictions=contradictions, most_levels=most_levels
         )
-        assert np.array_equal(native.nonconformity(held, rows), expected)
+        assert np.array_equal(native.largest_rejecting_nodes(held, rows), expected)
 
 
 def test_nodes_store_nothing_per_level_of_many():

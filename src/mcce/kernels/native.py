@@ -235,7 +235,7 @@ def gather_holdings(
     return Holdings(forest, contradictions, *parts)
 
 
-def nonconformity(held: Holdings, codes: Codes) -> Int32Array:
+def largest_rejecting_nodes(held: Holdings, codes: Codes) -> Int32Array:
     """For each tree and row, the size of the largest node on its path that lacks its level."""
     return held.bound.nonconformity(np.ascontiguousarray(codes), watch())
 

@@ -29,7 +29,7 @@ from ..kernels import (
     gather_holdings,
     grow_tree,
     join_trees,
-    nonconformity,
+    largest_rejecting_nodes,
 )
 from ..model.associations import MAX_INPUTS, Associations
 from ..model.growing import split_columns, tree_response
@@ -71,7 +71,7 @@ class Support:
         """
         if not self.chains_:
             return np.empty((0, tree_codes.shape[1]))
-        size = np.max([chain.nonconformity(tree_codes) for chain in self.chains_], axis=0)
+        size = np.max([chain.rejecting_sizes(tree_codes) for chain in self.chains_], axis=0)
         expected = size * self.chains_[-1].share(tree_codes)
         return np.where(expected < MIN_EXPECTED_ROWS, 0.0, expected).max(axis=0, keepdims=True)
 
@@ -135,9 +135,9 @@ class LevelChain:
         forest = Forest(trees, responses, n_levels)
         return cls(gather_holdings(forest, contradictions=contradictions))
 
-    def nonconformity(self, codes: Codes) -> Int32Array:
+    def rejecting_sizes(self, codes: Codes) -> Int32Array:
         """Per response, the size of the largest node that rejects the level; 0 for none."""
-        return nonconformity(self.held, codes)
+        return largest_rejecting_nodes(self.held, codes)
 
     def share(self, codes: Codes) -> FloatArray:
         """Per response, the share of all rows of the tree that have the level."""

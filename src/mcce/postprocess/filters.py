@@ -50,7 +50,12 @@ class RowFilter(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RowRules:
-    """What rows must keep to be returned, valid or not."""
+    """What rows must keep to be returned, valid or not.
+
+    The pool asks for the first check that a row breaks. The paper's search gives the bounds to the
+    kernel that ranks, and asks for plausibility among valid rows alone. The exact search lists rows
+    within the bounds, and asks for the rest.
+    """
 
     distance: Distance
     max_sparsity: int | None = None

@@ -176,7 +176,7 @@ class LazyValidation:
         return scored
 
     def _keys(self, person: IntArray, draw: Int32Array) -> Codes:
-        """What tells candidates apart in memory: their group and their draws."""
+        """Keys of candidates in the store of scores: their group and drawn codes."""
         candidates = self.ranked.candidates
         codes = candidates.comparison.codes[:, candidates.group[person], draw]
         codes[self._computed_places] = 0

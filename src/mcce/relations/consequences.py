@@ -170,7 +170,7 @@ class Consequences:
         mentioned = {name for column in self.columns for name in column.rule.features}
         return [at for at, name in enumerate(self._rows.schema.names) if name in mentioned]
 
-    def causes_change(self, codes: Codes) -> BoolArray:
+    def has_causes(self, codes: Codes) -> BoolArray:
         """Rows in which no column changes without the one that determines it."""
         kept = np.ones(codes.shape[1], dtype=bool)
         for column in self.columns:

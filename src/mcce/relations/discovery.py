@@ -1,9 +1,8 @@
 """Finding the relations that hold in the training data.
 
 All training rows count, accepted or not. One half of them proposes relations, the other confirms
-them; what holds with too little evidence is left out. A relation
-is enforced if it then holds in all training rows. What other relations imply is left out, so that
-the list stays short and readable.
+them; what holds with too little evidence is left out. A relation is enforced if it then holds in
+all training rows. What other relations imply is left out, so that the list stays short.
 
 Always true: a relation that is enforced holds in every training row; the order of the training
 rows changes nothing; the work grows with the number of columns squared at most, on a sample.

@@ -36,7 +36,7 @@ class RowMeasures:
 class Cost:
     """The cost of a named search, and the price of having a row scored."""
 
-    of_rows: Callable[[RowMeasures], FloatArray]
+    compute: Callable[[RowMeasures], FloatArray]
     price: Callable[[float], float]
     uses_knn: bool = True
     # Whether fewer changes always cost less.

@@ -48,8 +48,8 @@ class ExactStage:
     task: SearchTask
     search: ExactSearch
     rules: RowRules
-    # Valid rows that these exclude are answers only where there is no other.
-    not_last: Sequence[RowFilter]
+    # What answers keep where any can.
+    preferred: Sequence[RowFilter]
     quick_stage: Stage | None
 
     @property
@@ -115,7 +115,7 @@ class ExactStage:
         keys = keys_of_proofs(owner, codes)
         allowed, scored = self._score(rows, keys)
         last = np.zeros_like(scored.valid)
-        for check in self.not_last:
+        for check in self.preferred:
             last[scored.valid] |= ~check.keeps(rows.take(scored.valid))
         sparsity, gower = (codes != OWN).sum(axis=0), measure_rows(Gower(), rows)
         evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), scored.score, sparsity, gower)
@@ -129,7 +129,7 @@ class ExactStage:
         """Which rows are allowed, and the scores of these."""
         allowed = ~self.task.scores.are_withdrawn(keys)
         if self.task.consequences is not None:
-            allowed &= self.task.consequences.causes_change(rows.codes)
+            allowed &= self.task.consequences.has_causes(rows.codes)
         for start in range(0, allowed.size, ROWS_PER_PIECE):
             piece = np.arange(start, min(start + ROWS_PER_PIECE, allowed.size))
             for check in self.rules.filters:

@@ -87,15 +87,17 @@ class PoolStage:
         return run_blocks(task, positions, in_blocks, run)
 
     def _run_block(self, block: FactualBlock) -> SearchOutcome:
-        started, loop, expired = time.perf_counter(), None, False
+        started, expired = time.perf_counter(), False
+        loop: Loop | None = None
+        further: FurtherAnswers | None = None
         task, monitor = self.search.task, self.search.task.request.monitor
-        further = self.search.ranking.n_counterfactuals > 1
         try:
             with task.within_deadline():
                 loop = Loop(self.search, block)
                 loop.run()
-                if further:
-                    FurtherAnswers(loop).find()
+                if self.search.ranking.n_counterfactuals > 1:
+                    further = FurtherAnswers(loop)
+                    further.find()
         except ExpiredError:
             expired = True
             monitor.stopped = True
@@ -103,8 +105,8 @@ class PoolStage:
             return SearchOutcome.merge(task.factuals, [])
         pool = loop.pool
         # Time that is up may leave the pool in the middle of a step.
-        if further and not expired:
-            answers, rank = FurtherAnswers(loop).answers()
+        if further is not None and not expired:
+            answers, rank = further.answers()
         else:
             answers = loop.best[loop.best >= 0]
             rank = np.ones_like(answers)
@@ -164,7 +166,7 @@ class Loop:
         """Add single changes and draws, and combinations where no single change is likely valid."""
         self.sources.add_singles(people)
         people = people[~self.pool.complete[people]]
-        self.sources.add_draws(people, plausible=self.search.extra_changes > 0)
+        self.sources.add_draws(people, reduce=self.search.extra_changes > 0)
         if self.search.cost.by_distance:
             self.sources.add_paths(people)
         pool, rows = self.pool, self.open_rows(people)
@@ -186,7 +188,7 @@ class Loop:
         knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), MAX_DISTANCE)
         n_changes = pool.n_changes[row_ids]
         measures = RowMeasures(n_changes, distance, knn_distance, self._median_knn)
-        cost = self.search.cost.of_rows(measures) + EXCESS_PENALTY * self._excess(row_ids)
+        cost = self.search.cost.compute(measures) + EXCESS_PENALTY * self._excess(row_ids)
         return cost + COPY_PENALTY * pool.copy[row_ids]
 
     def _excess(self, row_ids: IntArray) -> IntArray:

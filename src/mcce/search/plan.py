@@ -253,10 +253,10 @@ def _stages(
     of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
     bounds = [most for most in (rules.max_sparsity, *of_all) if most is not None]
     rules = replace(rules, max_sparsity=min(bounds, default=None))
-    not_last: list[RowFilter] = [IsEncouraged(constraints)] if careful is not None else []
+    preferred: list[RowFilter] = [IsEncouraged(constraints)] if careful is not None else []
     if search.copies == "last":
-        not_last.append(_exclude_copies(task.request.fitted, search))
-    return [ExactStage(task, search, rules, not_last, quick_stage), *pools]
+        preferred.append(_exclude_copies(task.request.fitted, search))
+    return [ExactStage(task, search, rules, preferred, quick_stage), *pools]
 
 
 def _paper_stages(

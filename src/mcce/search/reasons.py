@@ -74,7 +74,7 @@ def reason_of(
 
 
 def kind_of(excludes: RowFilter | Constraint) -> ReasonKind:
-    """The kind of reason that something makes which excludes rows."""
+    """The kind of reason for a filter or constraint that excludes rows."""
     if isinstance(excludes, ObeysConstraint):
         excludes = excludes.constraint
     if isinstance(excludes, (IsPlausible, HasKnownPairs)):

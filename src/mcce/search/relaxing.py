@@ -59,7 +59,7 @@ class Relaxation:
 
     kind: Literal["bound", "constraint", "immutable"]
     name: str
-    search: Callable[[IntArray], SearchOutcome]
+    find: Callable[[IntArray], SearchOutcome]
     # What a reason says if the search finds an answer.
     in_words: str = ""
     reason_kind: ReasonKind = "unknown"
@@ -104,7 +104,7 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
         is_over = request.monitor.stopped or time.monotonic() >= request.deadline
         if is_over or not positions.size:
             break
-        found, kind = relaxation.search(positions).answers, relaxation.reason_kind
+        found, kind = relaxation.find(positions).answers, relaxation.reason_kind
         kept = _keep_everything(request, found)
         # A proof is about rows that the model could draw, which these need not be.
         missed = found.take(kept & ~np.isin(found.owner, sorted(outcome.proven)))
@@ -183,7 +183,7 @@ def relaxation_table(
     sparsity, gower = np.full((2, len(tried), positions.size), np.nan)
     bar = ProgressBar(len(tried), "relax", settings.verbose)
     for at, one in enumerate(tried):
-        answers = one.search(positions).answers
+        answers = one.find(positions).answers
         best = answers.take(answers.rank == 1)
         if one.kind != "immutable":
             best = best.take(~_keep_everything(request, best))

@@ -39,8 +39,8 @@ from .stage import SearchTask
 
 # Draws per person whose changes are also tried in part; fewer for tables of many features.
 N_IN_PARTS, MIN_IN_PARTS = 12, 3
-# Plausible ones among them, from which changes are left out as long as they stay plausible.
-N_PLAUSIBLE, MIN_PLAUSIBLE = 6, 2
+# Those among them that may be returned, which are reduced: changes are left out one by one.
+N_REDUCED = 6
 # Draws that are checked for a person without an answer.
 N_CHECKED_DRAWS = 1000
 # For people without an answer, the search widens to this many times the draws, then to the most.
@@ -101,7 +101,6 @@ class Sources:
         self._sets = FeatureSets(task)
         width = max(self._sets.n, MAX_FEATURES)
         self._n_in_parts = max(N_IN_PARTS * MAX_FEATURES // width, MIN_IN_PARTS)
-        self._n_plausible = max(N_PLAUSIBLE * MAX_FEATURES // width, MIN_PLAUSIBLE)
         # Values of a generator's own are only drawn.
         pairs = zip(tables, rows.tables, strict=True)
         trained = np.array([table is known for table, known in pairs])
@@ -114,23 +113,23 @@ class Sources:
             for counts, position in zip(search.accepted, schema.mutable, strict=True)
         ]
 
-    def add_draws(self, people: IntArray, *, plausible: bool) -> None:
-        """Add promising draws and parts of their changes; if asked, plausible ones reduced too."""
+    def add_draws(self, people: IntArray, *, reduce: bool) -> None:
+        """Add promising draws and parts of their changes; if asked, reduced ones too."""
         for person, codes, margin, draw in self._drawn(people, 0, self.search.n_samples):
             n_changes = (codes != OWN).sum(axis=0)
             chosen = best_of_each(person, -margin, n_changes, draw, n=self._n_in_parts)
-            if plausible:
-                self._add_plausible(person[chosen], codes[:, chosen])
+            if reduce:
+                self._add_and_reduce(person[chosen], codes[:, chosen])
             self._add_parts(person[chosen], codes[:, chosen])
 
     def widen(self, people: IntArray, *, to_most: bool) -> None:
-        """Add the plausible ones of further draws, for people without an answer."""
+        """Add further draws and reduced ones, for people without an answer."""
         first, most = self.search.n_samples, self.search.max_samples
         middle = min(WIDER_DRAWS * first, most)
         start, end = (middle, most) if to_most else (0, middle)
         for person, codes, margin, draw in self._drawn(people, start, end):
             chosen = best_of_each(person, -margin, draw, n=N_CHECKED_DRAWS)
-            self._add_plausible(person[chosen], codes[:, chosen])
+            self._add_and_reduce(person[chosen], codes[:, chosen])
 
     def add_undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Pairs of rows and their versions with some changes undone, which are added if new.
@@ -219,7 +218,7 @@ class Sources:
             some = np.flatnonzero((codes != OWN).any(axis=0))
             yield theirs[who[some]], codes[:, some], np.minimum(margin[some], 0.0), draw[some]
 
-    def _add_plausible(self, person: IntArray, codes: Codes) -> None:
+    def _add_and_reduce(self, person: IntArray, codes: Codes) -> None:
         """Add draws, and reduce the first ones that nothing excludes."""
         row_ids = self.pool.add(person, codes)
         self._reduce(self._first_fitting(row_ids[self.pool.margin[row_ids] >= 0]))
@@ -243,15 +242,15 @@ class Sources:
         pool, found = self.pool, [row_ids[:0]]
         n_found: IntArray = np.zeros(pool.positions.size, dtype=np.int64)
         while row_ids.size:
-            first = times_seen_before(pool.person[row_ids]) < N_PLAUSIBLE
+            first = times_seen_before(pool.person[row_ids]) < N_REDUCED
             fits = row_ids[first][pool.may_return(row_ids[first])]
             fits = fits[
-                times_seen_before(pool.person[fits]) < N_PLAUSIBLE - n_found[pool.person[fits]]
+                times_seen_before(pool.person[fits]) < N_REDUCED - n_found[pool.person[fits]]
             ]
             np.add.at(n_found, pool.person[fits], 1)
             found.append(fits)
             row_ids = row_ids[~first]
-            row_ids = row_ids[n_found[pool.person[row_ids]] < N_PLAUSIBLE]
+            row_ids = row_ids[n_found[pool.person[row_ids]] < N_REDUCED]
         return np.concatenate(found)
 
     def _add_parts(self, person: IntArray, codes: Codes) -> None:
@@ -265,18 +264,18 @@ class Sources:
         gain = pool.standardized_margin(person[row], self._keep_sets(codes, row, alone))
         order = np.lexsort((which, -gain, row))
         row, which = row[order], which[order]
-        place = times_seen_before(row)
-        # Prefixes of each row's changes, sorted by gain.
+        prefix_end = times_seen_before(row)
+        # Prefixes of each row's changes, sorted by gain, and where each ends.
         rank = np.full(changed.shape, changed.shape[1])
-        rank[row, which] = place
-        masks = rank[row] <= place[:, None]
+        rank[row, which] = prefix_end
+        masks = rank[row] <= prefix_end[:, None]
         margin = pool.standardized_margin(person[row], self._keep_sets(codes, row, masks))
         likely = margin >= 0
         shortest = np.full(person.size, changed.shape[1])
-        np.minimum.at(shortest, row[likely], place[likely])
-        near = (margin >= MIN_MARGIN) & (place <= shortest[row] + MAX_LONGER)
+        np.minimum.at(shortest, row[likely], prefix_end[likely])
+        near = (margin >= MIN_MARGIN) & (prefix_end <= shortest[row] + MAX_LONGER)
         pool.add(person[row[near]], self._keep_sets(codes, row[near], masks[near]))
-        ends = likely & (place == shortest[row])
+        ends = likely & (prefix_end == shortest[row])
         self._leave_out(person, codes, row[ends], masks[ends])
 
     def _leave_out(self, person: IntArray, codes: Codes, row: IntArray, masks: BoolArray) -> None:
@@ -399,8 +398,8 @@ class Sources:
         limits = None if self._limits is None else self._limits.take(people)
         found: dict[int, tuple[Codes, BoolArray]] = {}
         for place in np.flatnonzero(self._alone).tolist():
-            position = int(mutable[place])
-            feature, own = rows.schema.features[position], rows.codes[position, positions]
+            column = int(mutable[place])
+            feature, own = rows.schema.features[column], rows.codes[column, positions]
             everything = feature.n_codes <= ALL_VALUES
             if everything:
                 codes = np.arange(feature.n_codes, dtype=np.int32)
@@ -408,15 +407,15 @@ class Sources:
                 codes = _even_codes(feature.n_codes, N_SPACED)
             else:
                 codes = self._frequent[place]
-            if limits is None or not is_limited(limits, position):
+            if limits is None or not is_limited(limits, column):
                 found[place] = codes, codes != own[:, None]
                 continue
             theirs = np.tile(codes, (people.size, 1))
             if not everything:
                 # Few of the values above may be among those that a person may have.
-                spaced = evenly_spaced(limits, position, N_SPACED if thorough else N_QUANTILES)
+                spaced = evenly_spaced(limits, column, N_SPACED if thorough else N_QUANTILES)
                 theirs = np.concatenate([theirs, spaced], axis=1)
-            found[place] = theirs, are_allowed(limits, position, theirs) & (theirs != own[:, None])
+            found[place] = theirs, are_allowed(limits, column, theirs) & (theirs != own[:, None])
         return found
 
     def _add_all(self, people: IntArray, values: dict[int, tuple[Codes, BoolArray]]) -> None:
@@ -443,7 +442,7 @@ class Sources:
             pool.complete[people[at]] = True
 
     def _add_between(self, row_ids: IntArray) -> None:
-        """Add rows with one number nearer to the own one that are predicted valid."""
+        """Add rows predicted valid in which one changed number is closer to the person's own."""
         at, which, person, codes = self._nearer(row_ids, SHARES_BETWEEN)
         likely = np.flatnonzero(self.pool.standardized_margin(person, codes) >= 0)
         # The nearest value predicted valid, and the next in case it is not.
