@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..constraints.collection import Constraints
 from ..distances import Gower, is_gower
-from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
+from ..errors import ConstraintError, NotFittedError, ParameterError, did_you_mean, shorten
 from ..fitted import Fitted, Needs
 from ..model.registry import require
 from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
@@ -341,7 +341,7 @@ def find_search(search: Any, *, private: bool) -> Search | ExactSearch:
     if not isinstance(search, (Search, ExactSearch)):
         raise ParameterError(
             f"search must be None, one of {list(PRESETS)!r}, a Search or an ExactSearch, got "
-            f"{shorten(search)}."
+            f"{shorten(search)}.{did_you_mean(search, PRESETS)}"
         )
     return search
 
@@ -430,8 +430,9 @@ def check_ignored_relations(fitted: Fitted, ignored: bool | Sequence[str]) -> No
     unknown = [name for name in ignored if name not in names]
     if unknown:
         raise ParameterError(
-            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
-            "Take the names from the column 'relation' of relations_."
+            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}."
+            f"{did_you_mean(unknown[0], names)} Take the names from the column 'relation' of "
+            "relations_."
         )
 
 
