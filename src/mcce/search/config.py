@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..constraints.collection import Constraints
+from ..constraints.kinds import Frozen
 from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError, did_you_mean, shorten
 from ..fitted import Fitted, Needs
@@ -468,6 +469,37 @@ def kept_relations(
         for found in fitted.relations
         if found.relation.name not in names and found.relation.target not in without
     ]
+
+
+def with_held_columns(
+    fitted: Fitted, settings: ExplainSettings, constraints: Constraints, mutable: Any
+) -> Constraints:
+    """The constraints, and one that keeps columns which are no action for anybody.
+
+    It leaves out what the user named, and ignored columns that may have to follow others. The
+    paper's search changes them all.
+    """
+    if settings.search.sampling_search.is_paper or not fitted.roles:
+        return constraints
+    named = {*(() if mutable is None else mutable)}
+    named |= {name for one in constraints.listed for name in one.features}
+    related = {
+        name
+        for found in kept_relations(fitted, settings, constraints)
+        for name in (found.relation.features if found.enforced else ())
+    }
+    features = fitted.schema.features
+    held = [
+        features[one.position].name
+        for one in fitted.roles
+        if one.role != "outcome"
+        and not features[one.position].immutable
+        and features[one.position].name not in named
+        and not (one.role == "ignored" and features[one.position].name in related)
+    ]
+    if not held or len(held) == fitted.schema.mutable.size:
+        return constraints
+    return Constraints(constraints.schema, (*constraints.listed, Frozen(tuple(held))))
 
 
 def weighted(distance: Distance, constraints: Constraints) -> Distance:
