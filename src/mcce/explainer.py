@@ -634,9 +634,10 @@ class MCCE(BaseEstimator):
     def roles_(self) -> pd.DataFrame:
         """Columns that are no action for anybody, as far as ``fit`` can tell, one in each row.
 
-        Searches other than the paper's change none of them, except the outcome, and columns that
-        are named in ``mutable`` or in a constraint. An ignored column that takes part in a relation
-        may change with the others. Tables of less than 100 rows have no roles.
+        Searches other than the paper's leave identifiers and constants as they are, unless they are
+        named in ``mutable`` or in a constraint. An ignored column cannot be what brings about a
+        decision, but may change with others, so that the row stays plausible. Tables of less than
+        100 rows have no roles.
 
         Attributes
         ----------

@@ -50,7 +50,6 @@ def test_a_table_of_answers_has_the_bytes_of_the_golden_file():
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-@pytest.mark.filterwarnings("ignore:No training row")
 def test_answers_of_the_paper_s_search_are_pinned(name):
     assert_pinned(SITUATIONS[name].lines("paper"), ANSWERS, name)
 

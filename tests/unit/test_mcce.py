@@ -92,7 +92,6 @@ def first_column(rows):
     return np.nan_to_num(values[:, 0].astype(np.float64))
 
 
-@pytest.mark.filterwarnings("ignore:Every training row")
 def test_scikit_learn_s_own_checks_pass():
     explainer = MCCE(first_column, desired=(0.0, np.inf), n_samples=10, random_state=0)
     skipped = []
@@ -252,7 +251,6 @@ def visited(frame, immutable, **settings):
     return [explainer.schema_.names[at] for at in explainer.generator_.visit_order_]
 
 
-@pytest.mark.filterwarnings("ignore:Every training row")
 def test_what_is_most_associated_on_average_is_visited_first():
     chance = np.random.default_rng(0)
     a, b = chance.normal(size=(2, 2000))
@@ -263,7 +261,6 @@ def test_what_is_most_associated_on_average_is_visited_first():
     assert visited(pd.DataFrame({name: np.arange(40.0) for name in "abc"}), ["a"]) == ["b", "c"]
 
 
-@pytest.mark.filterwarnings("ignore:Every training row")
 def test_likelihoods_know_every_feature_visited_before_and_no_value_in_between():
     chance = np.random.default_rng(0)
     a, b = chance.integers(0, 2, (2, 400)).astype(float)
@@ -289,7 +286,6 @@ def test_the_decision_is_a_condition_of_every_tree():
     assert (likelihood[~accepted] == -np.inf).all()
 
 
-@pytest.mark.filterwarnings("ignore:Every training row")
 def test_more_than_64_levels_are_distinguished():
     levels = np.repeat([f"v{at:03d}" for at in range(150)], 5)
     frame = pd.DataFrame({"level": levels, "y": (np.arange(750) >= 320).astype(float)})

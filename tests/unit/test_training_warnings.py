@@ -144,15 +144,19 @@ def test_planted_roles_are_found_also_in_shuffled_rows_and_saved(tmp_path):
 def test_held_columns_stay_unless_the_user_names_them_or_the_search_is_the_paper_s():
     frame, roles = planted()
     people = frame[decide(frame) < 40].head(20)
-    held = fit_quietly(frame).explain(people)
-    assert held.frame.shape[0] == 20
-    assert not set(held.changes()["feature"]) & set(roles)
+    result = fit_quietly(frame).explain(people)
+    assert len(result.frame) == 20
+    assert not set(result.changes()["feature"]) & (set(roles) - {"shoes"})
 
-    free = fit_quietly(frame, mutable=["shoes", "income", "customer"])
-    rule = fit_quietly(frame, constraints=[mcce.constraints.not_down("shoes")])
-    for explainer in (free, rule):
-        assert explainer._prepare(None)[2].frozen_for_everybody <= set(roles) - {"shoes"}
-    assert fit_quietly(frame, search="paper")._prepare(None)[2].frozen_for_everybody == set()
+    held = {"customer", "entered", "batch", "country", "id"}
+    for settings, expected in (
+        ({}, held),
+        ({"mutable": ["income", "customer", "id"]}, set()),
+        ({"constraints": [mcce.constraints.only_up("batch")]}, held - {"batch"}),
+        ({"search": "paper"}, set()),
+    ):
+        constraints = fit_quietly(frame, **settings)._prepare(None)[2]
+        assert constraints.frozen_for_everybody == expected
 
 
 def test_columns_that_describe_rows_have_no_role():

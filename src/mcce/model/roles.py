@@ -170,7 +170,7 @@ def _identifiers(rows: EncodedRows, score: FloatArray) -> Iterator[tuple[int, st
         if names[at]:
             yield at, "level per row"
         elif feature.kind == "numeric":
-            if kind := _counts_rows(rows, at, [*columns.values(), score]):
+            if kind := _counts_rows(rows, at, list(columns.values()), score):
                 yield at, kind
         elif not feature.ordered:
             others = [codes for other, codes in columns.items() if other != at]
@@ -178,13 +178,13 @@ def _identifiers(rows: EncodedRows, score: FloatArray) -> Iterator[tuple[int, st
                 yield at, "code"
 
 
-def _counts_rows(rows: EncodedRows, at: int, others: Sequence[np.ndarray]) -> str:
+def _counts_rows(rows: EncodedRows, at: int, columns: Sequence[Codes], score: FloatArray) -> str:
     """Whether values number the rows: as evidence, or empty.
 
     They are nearly distinct integers close together, or rise or fall in the order of the rows or of
     their index, which knows the order of shuffled rows. A table may also be sorted by a number that
-    describes its rows, so integers with repeated values must be related to no other column, except
-    those that rise or fall with them.
+    describes its rows, so integers with repeated values must be related neither to the score nor to
+    another column, except those that rise or fall with them.
     """
     feature, codes, index = rows.schema.features[at], rows.codes[at], rows.index
     numbers, dtype = feature.numbers, rows.frame.iloc[:, at].dtype
@@ -201,8 +201,9 @@ def _counts_rows(rows: EncodedRows, at: int, others: Sequence[np.ndarray]) -> st
         if dtype.kind == "M":
             return "date of entry"
         bins = codes.astype(np.int64) * MANY_VALUES // feature.n_codes
-        rest = [other for other in others if not _is_monotone(other[order])]
-        if nearly_distinct or _is_unrelated(bins, rest):
+        rest = [other for other in columns if not _is_monotone(other[order])] + [score]
+        is_strict = np.unique(np.diff(codes[order])).size == 1
+        if (nearly_distinct and is_strict) or _is_unrelated(bins, rest):
             return "row number"
     return ""
 

@@ -474,28 +474,22 @@ def kept_relations(
 def with_held_columns(
     fitted: Fitted, settings: ExplainSettings, constraints: Constraints, mutable: Any
 ) -> Constraints:
-    """The constraints, and one that keeps columns which are no action for anybody.
+    """The constraints, and one that keeps identifiers and constants which the user did not name.
 
-    It leaves out what the user named, and ignored columns that may have to follow others. The
-    paper's search changes them all.
+    Ignored columns may have to follow others, so that an answer is plausible. The paper's search
+    changes them all.
     """
     if settings.search.sampling_search.is_paper or not fitted.roles:
         return constraints
     named = {*(() if mutable is None else mutable)}
     named |= {name for one in constraints.listed for name in one.features}
-    related = {
-        name
-        for found in kept_relations(fitted, settings, constraints)
-        for name in (found.relation.features if found.enforced else ())
-    }
     features = fitted.schema.features
     held = [
         features[one.position].name
         for one in fitted.roles
-        if one.role != "outcome"
+        if one.role in ("identifier", "constant")
         and not features[one.position].immutable
         and features[one.position].name not in named
-        and not (one.role == "ignored" and features[one.position].name in related)
     ]
     if not held or len(held) == fitted.schema.mutable.size:
         return constraints
