@@ -296,7 +296,7 @@ class MCCE(BaseEstimator):
         fitted, settings, bound = self._prepare(constraints)
         roles = check_roles(self.roles, fitted.schema.names)
         result = explain(fitted, settings, X, bound, callback)
-        warn_of_gaps(result, fitted.schema)
+        warn_of_gaps(result, fitted, settings.search.sampling_search)
         return result.with_roles(roles)
 
     def ranges(

@@ -118,7 +118,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         return _public_part(rows, decision, generator, seed, clock, request)
     distance = request.distance.fit(rows.schema, rows, scored.valid)
     relations, surrogate, plausibility = _learn_beyond_paper(
-        rows, scored, decision, generator, clock, request
+        rows, scored, decision, generator, bound, clock, request
     )
     kept = np.unique(rows_as_bytes(rows.codes.T)) if request.needs.training_rows else None
     return Fitted(
@@ -224,12 +224,13 @@ def _learn_beyond_paper(
     scored: ScoredRows,
     decision: Decision,
     generator: Generator,
+    bound: Constraints,
     clock: Clock,
     request: FitRequest,
 ) -> tuple[tuple[FoundRelation, ...] | None, Surrogate | None, PlausibilityModel | None]:
     """Fields of :class:`Fitted` that the search needs; None for the others."""
     needs = request.needs
-    relations = _find_relations(rows) if needs.relations else None
+    relations = _find_relations(rows, bound) if needs.relations else None
     _finish(clock, "relations")
     surrogate = _learn_surrogate(rows, scored, decision) if needs.surrogate else None
     _finish(clock, "surrogate")
@@ -260,12 +261,15 @@ def _learn_plausibility(
     return PlausibilityModel().fit(rows, is_desired, order, n_jobs)
 
 
-def _find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
+def _find_relations(rows: EncodedRows, bound: Constraints) -> tuple[FoundRelation, ...]:
     """Relations between columns, with a warning of those that keep columns from changing."""
     from .relations.discovery import find_relations, warn_of_blocked_actions
 
     found = find_relations(rows)
-    warn_of_blocked_actions(found, rows, stacklevel=5)
+    # What follows by a formula of the user's is known to them.
+    declared = {derived.target for derived in bound.derived}
+    others = tuple(one for one in found if one.relation.target not in declared)
+    warn_of_blocked_actions(others, rows, stacklevel=5)
     return found
 
 
