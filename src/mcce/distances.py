@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 
 from .caching import cached_property
 from .candidates import CandidateRows, Candidates, pair_rows
-from .errors import ParameterError, shorten
+from .errors import ParameterError, did_you_mean, shorten
 from .kernels import (
     BoolArray,
     DistanceAxes,
@@ -487,7 +487,7 @@ def find_distance(distance: Any) -> Distance:
     ):
         raise ParameterError(
             f"distance must be one of {DISTANCES.names()!r} or an object with name, fit and "
-            f"__call__, got {shorten(distance)}."
+            f"__call__, got {shorten(distance)}.{did_you_mean(distance, DISTANCES.names())}"
         )
     else:
         found = deepcopy(distance)

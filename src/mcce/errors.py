@@ -21,7 +21,8 @@ what the user passed with :func:`shorten`, and never cells of the data.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import difflib
+from collections.abc import Collection, Iterable
 from pathlib import PurePath
 from typing import Any, Self
 
@@ -42,6 +43,7 @@ __all__ = [
     "TimeLimitError",
     "WorkerError",
     "WriteError",
+    "did_you_mean",
     "missing_extra",
     "shorten",
 ]
@@ -100,8 +102,8 @@ class SchemaError(McceError, ValueError):
     >>> mcce.Schema.learn(pd.DataFrame({"age": [36]}), immutable=["Age"])
     Traceback (most recent call last):
         ...
-    mcce.errors.SchemaError: immutable names columns that are not in the data: ['Age']. The columns
-    are ['age'].
+    mcce.errors.SchemaError: immutable names columns that are not in the data: ['Age']. Did you mean
+    'age'? The columns are ['age'].
     """
 
 
@@ -245,6 +247,35 @@ def missing_extra(
         f'{what} needs {library}, which is not installed: pip install "{target}" in mcce\'s folder.'
     )
     return MissingExtraError(f"{text} {instead}".rstrip())
+
+
+def did_you_mean(name: object, known: Iterable[object], likeness: float = 0.6) -> str:
+    """A sentence that suggests the closest known name, or nothing.
+
+    Parameters
+    ----------
+    name
+        What the user wrote.
+    known
+        The names there are.
+    likeness
+        How alike names must be, from 0 to 1.
+
+    Returns
+    -------
+    str
+        The sentence after a space, or an empty text.
+
+    Examples
+    --------
+    >>> from mcce.errors import did_you_mean
+    >>> did_you_mean("salry", ["age", "salary"])
+    " Did you mean 'salary'?"
+    """
+    if not isinstance(name, str) or len(name) > 100:
+        return ""  # comparing takes time that grows with the square of the length
+    close = difflib.get_close_matches(name, map(str, known), n=1, cutoff=likeness)
+    return f" Did you mean {shorten(close[0])}?" if close else ""
 
 
 def shorten(value: object, limit: int = 80) -> str:

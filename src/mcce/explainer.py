@@ -27,6 +27,7 @@ from .errors import NotFittedError
 from .fitted import FitRequest, Fitted, learn
 from .kernels import FloatArray
 from .model.registry import find_generator, require
+from .model.roles import table_of_roles
 from .parameters import (
     check_parameters,
     check_real,
@@ -50,6 +51,7 @@ from .search.config import (
     find_search,
     needs_of,
     plausibility_model,
+    with_held_columns,
 )
 from .search.explain import explain, warn_of_gaps
 from .tables.columns import Kind
@@ -200,7 +202,8 @@ class MCCE(BaseEstimator):
             Training rows: a pandas or polars frame, a pyarrow table or a 2-D array. The predictor
             always receives this kind of frame.
         y
-            Ignored: the decisions come from the predictor.
+            Labels, if you have them. Decisions come from the predictor: labels only tell whether
+            they were left among the columns.
         feature_names
             Names for the columns of an array; x0, x1, … by default.
         max_seconds
@@ -222,11 +225,12 @@ class MCCE(BaseEstimator):
         Warns
         -----
         McceWarning
-            If almost every row has its own level in a column.
+            If columns look like identifiers, row numbers, constants or the outcome, see ``roles_``,
+            or if no training row has the desired decision, or every one has it.
         """
         check_parameters(self)
         check_seconds(max_seconds)
-        request = self._fit_request(feature_names)
+        request = self._fit_request(feature_names, y)
         with time_limit("fit", max_seconds):
             fitted = learn(X, request)
         check_roles(self.roles, fitted.schema.names)
@@ -292,7 +296,7 @@ class MCCE(BaseEstimator):
         fitted, settings, bound = self._prepare(constraints)
         roles = check_roles(self.roles, fitted.schema.names)
         result = explain(fitted, settings, X, bound, callback)
-        warn_of_gaps(result, fitted.schema)
+        warn_of_gaps(result, fitted, settings.search.sampling_search)
         return result.with_roles(roles)
 
     def ranges(
@@ -628,6 +632,37 @@ class MCCE(BaseEstimator):
         return table_of_relations(self.fitted_.relations)
 
     @property
+    def roles_(self) -> pd.DataFrame:
+        """Columns that are no action for anybody, as far as ``fit`` can tell, one in each row.
+
+        Searches other than the paper's leave identifiers and constants as they are, unless they are
+        named in ``mutable`` or in a constraint. An ignored column cannot be what brings about a
+        decision, but may change with others, so that the row stays plausible. Tables of less than
+        100 rows have no roles.
+
+        Attributes
+        ----------
+        column
+            Its name.
+        role
+            ``"identifier"``: it names its row. ``"constant"``: it has one value. ``"ignored"``: the
+            predictor does not use it. ``"outcome"``: it is what the predictor should predict, and
+            was left among the columns.
+        why
+            What was found.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> bank = pd.DataFrame({"salary": np.arange(600) % 90, "debt": np.arange(600) % 70})
+        >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.3, 1.0), random_state=0)
+        >>> explainer.fit(bank).roles_[["column", "role"]]
+          column     role
+        0   debt  ignored
+        """
+        return table_of_roles(self.fitted_.roles or (), self.fitted_.schema)
+
+    @property
     def timings_(self) -> Mapping[str, float]:
         """Wall-clock seconds of fitting, by step."""
         return self.fitted_.seconds
@@ -680,7 +715,7 @@ class MCCE(BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _fit_request(self, feature_names: Sequence[Hashable] | None) -> FitRequest:
+    def _fit_request(self, feature_names: Sequence[Hashable] | None, labels: Any) -> FitRequest:
         """What ``fit`` is to learn, with the generator and the distance by their names."""
         generator, distance = find_generator(self.generator), find_distance(self.distance)
         search = find_search(self.search, private=is_private(generator))
@@ -696,6 +731,7 @@ class MCCE(BaseEstimator):
             generator=generator,
             distance=distance,
             constraints=self.constraints,
+            labels=labels,
             needs=needs_of(search, self.ignore_relations),
             random_state=self.random_state,
             n_jobs=self.n_jobs,
@@ -724,7 +760,7 @@ class MCCE(BaseEstimator):
             self.get_params(deep=False), private=is_private(fitted.generator)
         )
         own, more = (Constraints.bind(c, fitted.schema) for c in (self.constraints, constraints))
-        return fitted, settings, own.joined(more)
+        return fitted, settings, with_held_columns(fitted, settings, own.joined(more), self.mutable)
 
     def _check_ready(self) -> Fitted:
         """The fitted state; raises if parameters changed since ``fit``."""

@@ -7,6 +7,7 @@ surrogate.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,10 @@ import numpy as np
 
 from .constraints.collection import Constraints
 from .constraints.derived import warn_of_wrong_formulas
+from .errors import McceWarning
 from .kernels import BoolArray, Codes, Int32Array, IntArray, check_cancellation, rows_as_bytes
-from .model.identifiers import warn_of_useless_columns
 from .model.registry import encode_training, visit_order_of, with_limited_inputs
+from .model.roles import MIN_ROWS, FoundRole, find_roles, warn_of_roles
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
 from .protocols import Distance, Generator, is_private
@@ -46,6 +48,7 @@ class Fitted:
     plausibility: PlausibilityModel | None = None
     surrogate: Surrogate | None = None
     relations: tuple[FoundRelation, ...] | None = None
+    roles: tuple[FoundRole, ...] | None = None
     training_rows: np.ndarray | None = field(default=None, repr=False)
     value_counts: tuple[IntArray | Int32Array, ...] | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -83,6 +86,7 @@ class FitRequest:
     generator: Generator
     distance: Distance
     constraints: Any
+    labels: Any
     needs: Needs
     random_state: int | None
     n_jobs: int | None
@@ -101,18 +105,20 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         kinds=request.kinds,
         feature_names=request.feature_names,
     )
-    _check_columns(rows, request)
+    bound = Constraints.bind(request.constraints, rows.schema)
     _finish(clock, "encode")
     decision = decision_on(rows.schema, request.predictor, request.desired, request.score_class)
     scored, label_rule = decision.learn_rule(rows.frame)
     _finish(clock, "decision")
+    roles = _find_roles(rows, decision, scored, bound, request)
+    _finish(clock, "roles")
     generator = _fit_generator(rows, scored.valid, seed, request)
     _finish(clock, "model")
     if is_private(generator):
         return _public_part(rows, decision, generator, seed, clock, request)
     distance = request.distance.fit(rows.schema, rows, scored.valid)
     relations, surrogate, plausibility = _learn_beyond_paper(
-        rows, scored, decision, generator, clock, request
+        rows, scored, decision, generator, bound, clock, request
     )
     kept = np.unique(rows_as_bytes(rows.codes.T)) if request.needs.training_rows else None
     return Fitted(
@@ -126,6 +132,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         plausibility=plausibility,
         surrogate=surrogate,
         relations=relations,
+        roles=roles,
         training_rows=kept,
         value_counts=tuple(_count(rows.codes[at]) for at in rows.schema.mutable),
         parameters=request.parameters,
@@ -171,13 +178,39 @@ def _public_part(
     )
 
 
-def _check_columns(rows: EncodedRows, request: FitRequest) -> None:
-    """Raise for constraints that cannot hold, and warn of columns that look wrong."""
-    bound = Constraints.bind(request.constraints, rows.schema)
+def _find_roles(
+    rows: EncodedRows,
+    decision: Decision,
+    scored: ScoredRows,
+    bound: Constraints,
+    request: FitRequest,
+) -> tuple[FoundRole, ...]:
+    """The roles of columns, with warnings of what looks wrong; none with a private model."""
     if is_private(request.generator):
-        return
-    warn_of_useless_columns(rows, stacklevel=4)
+        return ()
     warn_of_wrong_formulas(bound.derived, rows.frame, rows.schema.features, stacklevel=4)
+    _warn_of_one_decision(scored.valid)
+    try_inputs = request.needs.beyond_paper
+    found = find_roles(rows, decision, scored, request.labels, try_inputs=try_inputs)
+    named = {*(() if request.mutable is None else request.mutable)}
+    named |= {name for c in bound.listed for name in c.features}
+    warn_of_roles(found, rows.schema, named, stacklevel=4)
+    return found
+
+
+def _warn_of_one_decision(valid: BoolArray) -> None:
+    """Warn if no training row is accepted, or every one."""
+    some, effect = "No", "there will be no answers"
+    if valid.all():
+        some, effect = "Every", "there is nobody like them to explain it to"
+    # Those who learn from few rows choose them, accepted ones perhaps.
+    if (valid.all() and valid.size >= MIN_ROWS) or not valid.any():
+        warnings.warn(
+            f"{some} training row has the desired decision, so {effect}. Check desired and "
+            "score_class, and whether the predictor gets the columns that it was trained on.",
+            McceWarning,
+            stacklevel=5,
+        )
 
 
 def _finish(clock: Clock, step: str) -> None:
@@ -191,12 +224,13 @@ def _learn_beyond_paper(
     scored: ScoredRows,
     decision: Decision,
     generator: Generator,
+    bound: Constraints,
     clock: Clock,
     request: FitRequest,
 ) -> tuple[tuple[FoundRelation, ...] | None, Surrogate | None, PlausibilityModel | None]:
     """Fields of :class:`Fitted` that the search needs; None for the others."""
     needs = request.needs
-    relations = _find_relations(rows) if needs.relations else None
+    relations = _find_relations(rows, bound) if needs.relations else None
     _finish(clock, "relations")
     surrogate = _learn_surrogate(rows, scored, decision) if needs.surrogate else None
     _finish(clock, "surrogate")
@@ -227,12 +261,15 @@ def _learn_plausibility(
     return PlausibilityModel().fit(rows, is_desired, order, n_jobs)
 
 
-def _find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
+def _find_relations(rows: EncodedRows, bound: Constraints) -> tuple[FoundRelation, ...]:
     """Relations between columns, with a warning of those that keep columns from changing."""
     from .relations.discovery import find_relations, warn_of_blocked_actions
 
     found = find_relations(rows)
-    warn_of_blocked_actions(found, rows, stacklevel=5)
+    # What follows by a formula of the user's is known to them.
+    declared = {derived.target for derived in bound.derived}
+    others = tuple(one for one in found if one.relation.target not in declared)
+    warn_of_blocked_actions(others, rows, stacklevel=5)
     return found
 
 

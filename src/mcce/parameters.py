@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .errors import NotFittedError, ParameterError, shorten
+from .errors import NotFittedError, ParameterError, did_you_mean, shorten
 
 # The other parameters may change between fit and explain.
 USED_BY_FIT = (
@@ -265,4 +265,5 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
     """
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(f'"{choice}"' for choice in choices)
-        raise ParameterError(f"{name} must be one of {listed}, got {shorten(value)}.")
+        hint = did_you_mean(value, choices)
+        raise ParameterError(f"{name} must be one of {listed}, got {shorten(value)}.{hint}")

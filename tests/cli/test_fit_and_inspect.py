@@ -111,6 +111,17 @@ def test_columns_can_be_dropped_and_read_in_another_dtype(here, capsys):
     assert (fitted["n_train"], fitted["immutable"]) == (300, ["Sex"])
 
 
+def test_the_outcome_among_the_columns_is_an_error_unless_it_is_allowed(here, capsys, score):
+    rows = pd.concat([pd.read_csv("train.csv")] * 2, ignore_index=True)
+    rows.assign(Paid=np.where(score(rows) >= 0.6, "yes", "no")).to_csv("leaked.csv", index=False)
+
+    assert fit(train=["leaked.csv"]) == INPUT
+    assert "'Paid' looks like the outcome" in capsys.readouterr().err
+    assert not Path("own.mcce").exists()
+    for option in (["--allow-outcome"], ["--drop", "Paid"]):
+        assert fit(*option, train=["leaked.csv"]) == 0
+
+
 def test_names_may_hold_commas(here, capsys):
     train = pd.read_csv("train.csv").rename(columns={"Job": "Job, kind"})
     train.to_csv("commas.csv", index=False)

@@ -66,7 +66,9 @@ def test_people_with_the_desired_decision_are_reported_as_such(train):
 
 
 def test_a_decision_that_no_training_row_has_is_a_reason_and_not_an_error(train):
-    model = explainer(desired=(2.0, 3.0)).fit(train)
+    with pytest.warns(McceWarning, match="No training row has the desired decision") as said:
+        model = explainer(desired=(2.0, 3.0)).fit(train)
+    assert said[0].filename == __file__
 
     with pytest.warns(McceWarning, match="2 of 2 people have no counterfactual"):
         result = model.explain(train.head(2))

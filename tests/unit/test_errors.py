@@ -7,8 +7,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.dummy import DummyClassifier
 
 from mcce import MCCE, McceError, ParameterError
+from mcce.errors import did_you_mean
 
 LONGEST = 300
 
@@ -97,3 +99,20 @@ def test_what_a_predictor_raised_is_kept_for_whoever_may_see_it():
 
     assert "Ada" not in str(caught.value)
     assert isinstance(caught.value.original, KeyError)
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest_one():
+    frame = pd.DataFrame({"salary": [1, 2, 3], "housing": ["own", "rent", "rent"]})
+    for wrong, nearest in (
+        ({"immutable": ["salry"]}, "salary"),
+        ({"roles": {"Salary": "ours"}}, "salary"),
+        ({"search": "balancd"}, "balanced"),
+        ({"generator": "tree"}, "trees"),
+        ({"distance": "gowr"}, "gower"),
+        ({"desired": ["yess"]}, "yes"),
+    ):
+        model = DummyClassifier(strategy="prior").fit(frame, ["no", "yes", "yes"])
+        with pytest.raises(McceError, match=rf"Did you mean '{nearest}'\?"):
+            MCCE(**{"predictor": model, "desired": ["yes"]} | wrong).fit(frame)
+    assert did_you_mean("zebra", ["age"]) == did_you_mean("a" * 1000, ["a"]) == ""
+    assert did_you_mean(7, ["7"]) == ""

@@ -305,6 +305,7 @@ def test_people_with_narrower_types_get_them_back_only_if_every_answer_fits():
     assert grows.schema == {"points": pl.Int64, "size": pl.Int8}
 
 
+@pytest.mark.filterwarnings("ignore:.*look like codes")
 def test_levels_too_many_for_the_numbers_of_a_dictionary_get_more_room():
     levels = [str(i) for i in range(300)]
     train = pa.table({"points": list(map(float, range(600))), "city": levels * 2})

@@ -225,7 +225,10 @@ def test_data_that_are_no_table_are_an_error_that_says_what_to_do():
 WRONG_ARGUMENTS = [
     ({"immutable": "Age"}, r"got 'Age'. Write immutable=\['Age'\]"),
     ({"immutable": 5}, "list of column names, got 5"),
-    ({"immutable": ["age", "Age"]}, r"not in the data: \['Age'\]. The columns are \['age', 'sex'"),
+    (
+        {"immutable": ["age", "Age"]},
+        r"not in the data: \['Age'\]. Did you mean 'age'\? The",
+    ),
     ({"immutable": [["age"]]}, r"not in the data: \[\['age'\]\]"),
     ({"immutable": [False, True]}, r"not in the data: \[False, True\]"),
     ({"immutable": ["2024-03-01"]}, "not in the data"),

@@ -229,6 +229,7 @@ class FitArguments:
     )
     score_class: str | None = option("The class whose probability counts.", metavar="LABEL")
     drop: list[str] | None = option("Columns to leave out, e.g. the outcome.", metavar="NAMES")
+    allow_outcome: bool = option("Learn although a column looks like the outcome.", default=False)
     categorical: list[str] | None = option("Numbers that are only codes.", metavar="NAMES")
     seed: int = option("Seed of all draws.", default=0, low=0, high=2**64 - 1)
     sample_rows: int | None = option("Learn from at most this many rows.", metavar="N", low=1)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..constraints.files import read_constraints
 from ..counterfactuals.result import Counterfactuals
-from ..errors import ParameterError, shorten
+from ..errors import ParameterError, did_you_mean, shorten
 from ..explainer import MCCE, load
 from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import find_format, open_source, reading
@@ -115,8 +115,8 @@ def split_names(
     unknown = [name for name in names if name and name not in known] if known else []
     if unknown:
         raise ParameterError(
-            f"{option} names columns that are not in the data: {shorten(unknown, 200)}. The "
-            f"columns are {shorten(list(known), 500)}."
+            f"{option} names columns that are not in the data: {shorten(unknown, 200)}."
+            f"{did_you_mean(unknown[0], known)} The columns are {shorten(list(known), 500)}."
         )
     return list(dict.fromkeys(name for name in names if name))
 

@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..errors import ConstraintError, shorten
+from ..errors import ConstraintError, did_you_mean, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .conditions import Condition
-from .constraint import Constraint, did_you_mean
+from .constraint import Constraint
 from .derived import Derived
 from .files import read_constraints
 from .kinds import (

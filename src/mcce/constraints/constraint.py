@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -112,20 +111,6 @@ def quote_name(name: object) -> str:
     """A name as errors quote it: as it is if it is short and printable."""
     plain = isinstance(name, str) and len(name) <= 80 and name.isprintable()
     return str(name) if plain else shorten(name)
-
-
-def did_you_mean(name: object, known: Iterable[object], likeness: float = 0.6) -> str:
-    """A sentence that suggests the closest known name, or nothing.
-
-    Examples
-    --------
-    >>> did_you_mean("salry", ["age", "salary"])
-    " Did you mean 'salary'?"
-    """
-    if not isinstance(name, str) or len(name) > 100:
-        return ""  # comparing takes time that grows with the square of the length
-    close = difflib.get_close_matches(name, map(str, known), n=1, cutoff=likeness)
-    return f" Did you mean {shorten(close[0])}?" if close else ""
 
 
 def one_feature(title: str, feature: Any) -> tuple[Hashable, ...]:

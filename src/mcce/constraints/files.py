@@ -30,10 +30,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConstraintError, shorten
+from ..errors import ConstraintError, did_you_mean, shorten
 from .builders import BUILDERS
 from .conditions import MAX_NUMBER
-from .constraint import OF_SEVERAL_FEATURES, Constraint, did_you_mean, list_values, quote_name
+from .constraint import OF_SEVERAL_FEATURES, Constraint, list_values, quote_name
 
 MAX_FILE_BYTES = 250_000
 MAX_RULES = 1_000  # a list of features makes one for each

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from sklearn.base import clone
 
-from ..errors import ParameterError, shorten
+from ..errors import ParameterError, did_you_mean, shorten
 from ..kernels import IntArray
 from ..plugins import Registry
 from ..protocols import Capabilities, CapableGenerator, Generator, is_private
@@ -58,7 +58,7 @@ def find_generator(generator: Any) -> Generator:
         raise ParameterError(
             f"generator must be one of {GENERATORS.names()!r} or an object with "
             "fit(rows, is_desired, *, seed, n_jobs, verbose) and sample(request), "
-            f"got {shorten(generator)}."
+            f"got {shorten(generator)}.{did_you_mean(generator, GENERATORS.names())}"
         )
     _check_capabilities(generator)
     if hasattr(generator, "get_params"):

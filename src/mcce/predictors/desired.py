@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from ..errors import ParameterError, PredictorError, SchemaError, shorten
+from ..errors import ParameterError, PredictorError, SchemaError, did_you_mean, shorten
 from ..tables.frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter
 from ..tables.schema import Schema
 from .calls import adapt, known_columns, list_labels, written_name
@@ -236,7 +236,8 @@ def _position(label: Hashable, classes: list[Hashable], argument: str) -> int:
     if label not in classes:
         raise ParameterError(
             f"{argument} names {shorten(label)}, which is not among the predictor's classes "
-            f"{shorten(classes, 200)}. For an interval of scores, pass a tuple of two numbers."
+            f"{shorten(classes, 200)}.{did_you_mean(label, classes)} For an interval of scores, "
+            "pass a tuple of two numbers."
         )
     return classes.index(label)
 

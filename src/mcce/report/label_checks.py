@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..constraints.constraint import did_you_mean
-from ..errors import LabelsError, shorten
+from ..errors import LabelsError, did_you_mean, shorten
 from ..tables.features import Feature
 from ..tables.text import short_line
 from .language import check_template

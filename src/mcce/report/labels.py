@@ -27,9 +27,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from ..constraints.constraint import did_you_mean, quote_name
+from ..constraints.constraint import quote_name
 from ..constraints.files import parse_toml, read_text
-from ..errors import ConstraintError, LabelsError, shorten
+from ..errors import ConstraintError, LabelsError, did_you_mean, shorten
 from ..tables.schema import Schema
 from ..tables.text import short_line
 from .label_checks import (

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LabelsError, ParameterError, shorten
+from ..errors import LabelsError, ParameterError, did_you_mean, shorten
 from ..tables.text import one_line, short_line
 
 # Numbers outside of these powers of ten are written with an exponent.
@@ -130,7 +130,8 @@ def find_language(code: Any) -> Language:
     known = languages()
     if not isinstance(code, str) or code not in known:
         listed = ", ".join(map(repr, known))
-        raise ParameterError(f"language must be one of {listed}, got {shorten(code)}.")
+        hint = did_you_mean(code, known)
+        raise ParameterError(f"language must be one of {listed}, got {shorten(code)}.{hint}")
     return _read(code)
 
 

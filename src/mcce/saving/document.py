@@ -51,6 +51,7 @@ from .fields import (
     unpack_label_rule,
     unpack_plausibility,
     unpack_relations,
+    unpack_roles,
     unpack_surrogate,
     write_fields,
 )
@@ -90,6 +91,7 @@ def restore(
 ) -> tuple[dict[str, Any], Fitted]:
     """The explainer in a file, with the predictor it was saved with."""
     document = archive.read(path, key)
+    document.setdefault("roles", None)
     always = ("parameters", "schema", "model", "distance", "draws", "predictor")
     with archive.refused(path, "its parameters"):
         check_entries(document, (*always, *OPTIONAL_PARTS), "it")
@@ -328,6 +330,13 @@ OPTIONAL_PARTS = {
         lambda relations: [pack_relation(found) for found in relations],
         _of_schema(unpack_relations),
         may=lambda contents: contents.needs.relations,
+    ),
+    "roles": _OptionalPart(
+        "roles of columns",
+        lambda roles: [write_fields(found) for found in roles],
+        _of_schema(unpack_roles),
+        may=lambda contents: not contents.private,
+        must=lambda contents: False,
     ),
     "plausibility": _OptionalPart(
         "accepted training rows",

@@ -12,8 +12,9 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..constraints.collection import Constraints
+from ..constraints.kinds import Frozen
 from ..distances import Gower, is_gower
-from ..errors import ConstraintError, NotFittedError, ParameterError, shorten
+from ..errors import ConstraintError, NotFittedError, ParameterError, did_you_mean, shorten
 from ..fitted import Fitted, Needs
 from ..model.registry import require
 from ..parameters import check_choice, check_count, check_flag, check_real, check_whole
@@ -343,7 +344,7 @@ def find_search(search: Any, *, private: bool) -> Search | ExactSearch:
     if not isinstance(search, (Search, ExactSearch)):
         raise ParameterError(
             f"search must be None, one of {list(PRESETS)!r}, a Search or an ExactSearch, got "
-            f"{shorten(search)}."
+            f"{shorten(search)}.{did_you_mean(search, PRESETS)}"
         )
     return search
 
@@ -432,8 +433,9 @@ def check_ignored_relations(fitted: Fitted, ignored: bool | Sequence[str]) -> No
     unknown = [name for name in ignored if name not in names]
     if unknown:
         raise ParameterError(
-            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}. "
-            "Take the names from the column 'relation' of relations_."
+            f"ignore_relations names relations that fit did not find: {shorten(unknown, 200)}."
+            f"{did_you_mean(unknown[0], names)} Take the names from the column 'relation' of "
+            "relations_."
         )
 
 
@@ -469,6 +471,31 @@ def kept_relations(
         for found in fitted.relations
         if found.relation.name not in names and found.relation.target not in without
     ]
+
+
+def with_held_columns(
+    fitted: Fitted, settings: ExplainSettings, constraints: Constraints, mutable: Any
+) -> Constraints:
+    """The constraints, and one that keeps identifiers and constants which the user did not name.
+
+    Ignored columns may have to follow others, so that an answer is plausible. The paper's search
+    changes them all.
+    """
+    if settings.search.sampling_search.is_paper or not fitted.roles:
+        return constraints
+    named = {*(() if mutable is None else mutable)}
+    named |= {name for one in constraints.listed for name in one.features}
+    features = fitted.schema.features
+    held = [
+        features[one.position].name
+        for one in fitted.roles
+        if one.role in ("identifier", "constant")
+        and not features[one.position].immutable
+        and features[one.position].name not in named
+    ]
+    if not held or len(held) == fitted.schema.mutable.size:
+        return constraints
+    return Constraints(constraints.schema, (*constraints.listed, Frozen(tuple(held))))
 
 
 def weighted(distance: Distance, constraints: Constraints) -> Distance:

@@ -26,10 +26,13 @@ from ..kernels import IntArray
 from ..protocols import Callback, Progress, is_private
 from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
-from ..tables.schema import OWN, Schema
-from .config import ExactSearch, ExplainSettings
+from ..tables.schema import OWN
+from .config import ExactSearch, ExplainSettings, Search
 from .plan import find_answers
 from .stage import Monitor, SearchOutcome, SearchRequest
+
+# So many accepted rows on average have the same immutable values if that is usual.
+N_PEERS = 5
 
 
 def explain(
@@ -153,7 +156,7 @@ def _further_measures(
     return measures
 
 
-def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
+def warn_of_gaps(result: Counterfactuals[Any], fitted: Fitted, search: Search) -> None:
     """One warning per call for what a user must not overlook, at the line that calls ``explain``.
 
     To find that line, a public ``explain`` must call this itself.
@@ -172,12 +175,19 @@ def warn_of_gaps(result: Counterfactuals[Any], schema: Schema) -> None:
             "but not in the final call, and were withdrawn."
         )
     alone = result.measures.get("no_reference_group")
-    if alone is not None and alone.any():
-        immutable = [feature.name for feature in schema.features if feature.immutable]
+    if alone is not None and alone.any() and search.min_plausibility and _has_peers(fitted):
+        immutable = [feature.name for feature in fitted.schema.features if feature.immutable]
         messages.append(
-            f"{int(alone.sum())} counterfactuals are for people whose values of the immutable "
-            f"columns {shorten(immutable, 200)} occur in no accepted training row together, so "
-            "their plausibility could not be judged (no_reference_group in result.measures)."
+            f"min_plausibility says little of {int(alone.sum())} of {len(alone)} counterfactuals: "
+            f"no accepted training row has the person's {shorten(immutable, 200)} "
+            "(no_reference_group in result.measures)."
         )
     if messages:
         warnings.warn(" ".join(messages), McceWarning, stacklevel=3)
+
+
+def _has_peers(fitted: Fitted) -> bool:
+    """Whether accepted rows usually share their immutable values."""
+    # Where most have values of their own, such as an age in days, it says nothing of a person.
+    model = fitted.plausibility
+    return model is not None and fitted.n_desired >= N_PEERS * len(model.reference_groups_)

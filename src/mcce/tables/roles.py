@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from ..errors import SchemaError, shorten
+from ..errors import SchemaError, did_you_mean, shorten
 from .columns import Kind
 
 Role = Literal["action", "ours", "past"]
@@ -78,8 +78,9 @@ def check_names(names: Any, frame: pd.DataFrame, argument: str) -> list[Hashable
     ]
     if absent:
         raise SchemaError(
-            f"{argument} names columns that are not in the data: {_quoted(absent, names)}. "
-            f"The columns are {shorten(list(frame.columns), 500)}."
+            f"{argument} names columns that are not in the data: {_quoted(absent, names)}."
+            f"{did_you_mean(absent[0], frame.columns)} The columns are "
+            f"{shorten(list(frame.columns), 500)}."
         )
     return list(dict.fromkeys(names))
 
