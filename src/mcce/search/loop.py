@@ -74,7 +74,7 @@ class PoolStage:
     """Search beyond the paper, for people in blocks."""
 
     search: PoolSearch
-    gives_reasons: bool
+    gives_reasons: bool = False
 
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block; whole blocks run in threads."""
@@ -111,7 +111,7 @@ class PoolStage:
             answers = loop.best[loop.best >= 0]
             rank = np.ones_like(answers)
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
-        if self.gives_reasons and task.request.effort == "full" and not monitor.stopped:
+        if self.gives_reasons and not monitor.stopped:
             left = np.flatnonzero(loop.best < 0)
             misses, reasons = pool.misses_and_reasons(left)
         monitor.record(block, block.positions.size, pool.n_evaluated)
@@ -132,7 +132,7 @@ class Loop:
         self.sources = Sources(search, block)
         self.pool: Pool = self.sources.pool
         n_people = block.positions.size
-        model = search.knn_distance
+        model = search.knn_model
         self._median_knn = 0.0 if model is None else model.median
         self._price = search.cost.price(self._median_knn)
         features = len(search.task.factuals.schema.features)
@@ -257,7 +257,7 @@ class Loop:
 
     def _update_fewest(self, people: IntArray, rows: IntArray) -> None:
         """Find the fewest changes that are enough, by the scores and predictions so far."""
-        if self.search.cost.fewest_first:
+        if self.search.fewest_first:
             return
         pool = self.pool
         fewest = self.fewest_known()
@@ -348,14 +348,14 @@ class Loop:
         done = np.setdiff1d(answered, pool.person[tried])
         if cost.by_distance:
             done = np.setdiff1d(done, self._take_detours(done))
-        if cost.fewest_first:
+        if self.search.fewest_first:
             done = np.setdiff1d(done, self._try_singles(done))
         self._done[done] = True
 
     def _widen(self, people: IntArray) -> None:
         """Add rows from wider sources for people without an answer, until there are none."""
         pool = self.pool
-        most = 0 if self.search.task.request.effort == "brief" else len(MAX_TRIES) - 1
+        most = len(MAX_TRIES) - 1 if self.search.task.request.widens else 0
         over = (self._n_widened[people] == most) | pool.complete[people] | ~pool.may_score(people)
         self._done[people[over]] = True
         people = people[~over]
@@ -457,7 +457,7 @@ class FurtherAnswers:
         """Rows with ranks: each person's first answer, then those that are best or differ most."""
         loop, pool, ranking = self._loop, self._pool, self._ranking
         is_first = loop.best[pool.person[row_ids]] == row_ids
-        if not loop.search.cost.fewest_first:
+        if not loop.search.fewest_first:
             fewest = np.minimum(loop.fewest, loop.fewest_known())
             most = fewest[pool.person[row_ids]] + loop.search.extra_changes
             few = is_first | (pool.n_changes[row_ids] <= most)

@@ -38,10 +38,10 @@ class PaperStage:
     def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
         """The stage with more draws each time: all of them, since scores are remembered."""
         stage = self
-        at_once = self.task.request.effort != "full"
+        in_turn = self.task.request.gives_reasons
         while stage.n_samples < max_samples:
             doubled = min(2 * stage.n_samples, max_samples)
-            stage = replace(stage, n_samples=max_samples if at_once else doubled)
+            stage = replace(stage, n_samples=doubled if in_turn else max_samples)
             yield stage
 
     def run(self, positions: IntArray) -> SearchOutcome:
@@ -84,7 +84,7 @@ class PaperStage:
             validation.next_batch()
             monitor.report(block, int(validation.settled.sum()), validation.n_evaluated)
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
-        if self.gives_reasons and task.request.effort == "full":
+        if self.gives_reasons:
             explained = _score_excluded(validation, block, monitor)
             misses, reasons = _reasons_and_misses(validation, explained)
         monitor.record(block, block.positions.size, validation.n_evaluated)

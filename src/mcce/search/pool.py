@@ -68,6 +68,13 @@ NO_ERROR = 0.1
 LIKELY = 0.5
 # Whether a row may be returned: not known yet, yes, or the number of the check that excludes it.
 UNKNOWN, MAY_RETURN = -1, 0
+# What the pool keeps of each row, and its value in a new row.
+NEW_ROW: dict[str, float] = {
+    **dict.fromkeys(("person", "sparsity", "n_changes"), 0),
+    **dict.fromkeys(("distance", "margin", "score", "_response", "_total", "_weight"), 0.0),
+    **dict.fromkeys(("scored", "valid", "copy"), False),
+    **{"knn_distance": math.nan, "excluded_by": UNKNOWN},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +84,16 @@ class PoolSearch:
     task: SearchTask
     ranking: Ranking
     cost: Cost
+    fewest_first: bool
     extra_changes: int
     copies_last: bool
     count_actions: bool
     n_samples: int
     max_samples: int
     surrogate: Surrogate
-    knn_distance: KnnDistance | None
+    knn_model: KnnDistance | None
     # How many accepted rows have each value of each mutable feature.
-    accepted: tuple[IntArray | Int32Array, ...]
+    accepted_counts: tuple[IntArray | Int32Array, ...]
 
     @property
     def row_rules(self) -> RowRules:
@@ -101,6 +109,24 @@ class Pool:
     possible row.
     """
 
+    person: IntArray
+    # Changes, and how many of them count; with ``count_actions``, recomputed columns do not.
+    sparsity: IntArray
+    n_changes: IntArray
+    distance: FloatArray
+    knn_distance: FloatArray
+    # How far the response, or its prediction, is inside the desired interval.
+    margin: FloatArray
+    score: FloatArray
+    scored: BoolArray
+    valid: BoolArray
+    copy: BoolArray
+    excluded_by: IntArray
+    # The surrogate's prediction; weighted errors at other rows, summed, and the sum of the weights.
+    _response: FloatArray
+    _total: FloatArray
+    _weight: FloatArray
+
     def __init__(
         self, search: PoolSearch, positions: IntArray, tables: Sequence[pd.Series[Any]]
     ) -> None:
@@ -113,11 +139,8 @@ class Pool:
         self._completed: IntArray = np.empty(0, dtype=np.int64)
         self._encodings: CandidateEncodings | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
-        self.person, self.sparsity, self.n_changes = np.empty((3, 0), dtype=np.int64)
-        self.distance, self.margin, self.score, self.knn_distance = np.empty((4, 0))
-        self._response, self._total, self._weight = np.empty((3, 0))
-        self.scored, self.valid, self.copy = np.empty((3, 0), dtype=bool)
-        self.excluded_by: IntArray = np.empty(0, dtype=np.int64)
+        for name, value in NEW_ROW.items():
+            setattr(self, name, np.full(0, value))
         none = np.empty(0, dtype=np.int64)
         self._errors: tuple[IntArray, IntArray, FloatArray] = none, none, np.empty(0)
         self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
@@ -234,11 +257,11 @@ class Pool:
         new = np.unique(row_ids[np.isnan(self.knn_distance[row_ids])])
         if not new.size:
             return
-        if self.search.knn_distance is None:
+        if self.search.knn_model is None:
             self.knn_distance[new] = 0.0
             return
         points = self.encodings.points(self.rows(new))
-        self.knn_distance[new], copy = self.search.knn_distance(points)
+        self.knn_distance[new], copy = self.search.knn_model(points)
         self.copy[new] = copy & self.search.copies_last
 
     def may_score(self, person: IntArray) -> BoolArray:
@@ -333,22 +356,16 @@ class Pool:
         n_known, n_new = len(self.cells), len(cells)
         row_ids = np.arange(n_known, n_known + n_new)
         self.cells = _append_with_room(self.cells, cells)
-        self.person = _append_with_room(self.person, cells[:, 0].astype(np.int64))
-        for name in ("score", "margin", "_response", "_total", "_weight"):
-            setattr(self, name, _append_with_room(getattr(self, name), np.zeros(n_new)))
-        for name in ("scored", "valid", "copy"):
-            setattr(self, name, _append_with_room(getattr(self, name), np.zeros(n_new, dtype=bool)))
-        self.knn_distance = _append_with_room(self.knn_distance, np.full(n_new, np.nan))
-        self.excluded_by = _append_with_room(self.excluded_by, np.full(n_new, UNKNOWN))
+        for name, value in NEW_ROW.items():
+            column = _append_with_room(getattr(self, name), np.full(n_new, value))
+            setattr(self, name, column)
+        self.person[row_ids] = cells[:, 0]
         changed = cells[:, 1:] != OWN
-        sparsity = changed.sum(axis=1)
-        self.sparsity = _append_with_room(self.sparsity, sparsity)
+        self.sparsity[row_ids] = self.n_changes[row_ids] = changed.sum(axis=1)
         if self.search.count_actions:
-            sparsity = sparsity - changed[:, self.computed_places].sum(axis=1)
-        self.n_changes = _append_with_room(self.n_changes, sparsity)
+            self.n_changes[row_ids] -= changed[:, self.computed_places].sum(axis=1)
         rows = self.rows(row_ids)
-        distance = measure_rows(self.search.row_rules.distance, rows)
-        self.distance = _append_with_room(self.distance, distance)
+        self.distance[row_ids] = measure_rows(self.search.row_rules.distance, rows)
         self._response[row_ids] = self.search.surrogate.predict(self.encodings.tree_codes(rows))
         self._correct(row_ids, self._errors)
 

@@ -95,7 +95,7 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
     n_samples = min(N_BRIEF_SAMPLES, settings.n_samples or N_BRIEF_SAMPLES)
     short = replace(search, max_samples=n_samples)
     one = replace(settings, search=short, n_samples=n_samples, n_counterfactuals=1, diversity=None)
-    brief = replace(request, settings=one, effort="brief")
+    brief = replace(request, settings=one, gives_reasons=False, widens=False)
     started = time.perf_counter()
     factuals, reasons = request.factuals, dict(outcome.reasons)
     answers, misses = outcome.answers, outcome.misses
@@ -172,7 +172,7 @@ def relaxation_table(
     # No time limit: a stopped search would blame things that are not in the way.
     monitor = Monitor(declined.size, lambda progress: None)
     request = SearchRequest(
-        fitted, settings, constraints, factuals, scored, monitor, effort="answers"
+        fitted, settings, constraints, factuals, scored, monitor, gives_reasons=False
     )
     positions = np.array(sorted(find_answers(request, declined).reasons), dtype=np.int64)
     tried = sorted(relaxations(request), key=lambda one: one.kind == "bound")

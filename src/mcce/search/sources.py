@@ -110,7 +110,7 @@ class Sources:
             self._alone &= np.isin(schema.mutable, used)
         self._frequent = [
             frequent_codes(counts, schema.features[position].kind == "numeric")
-            for counts, position in zip(search.accepted, schema.mutable, strict=True)
+            for counts, position in zip(search.accepted_counts, schema.mutable, strict=True)
         ]
 
     def add_draws(self, people: IntArray, *, reduce: bool) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -124,9 +124,10 @@ class SearchRequest:
     monitor: Monitor
     # By time.monotonic().
     deadline: float = math.inf
-    # "answers" gives no reasons and, in the paper's search, draws all at once; "brief" does not
-    # widen the search either.
-    effort: Literal["full", "answers", "brief"] = "full"
+    # Without reasons, the paper's search draws all at once.
+    gives_reasons: bool = True
+    # Whether a search beyond the paper adds rows for people without an answer.
+    widens: bool = True
 
 
 @dataclass(frozen=True, eq=False)
