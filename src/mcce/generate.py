@@ -138,8 +138,8 @@ def value_tables(
     """The generator's own value tables in the dtypes of the rows, or those of training."""
     if tables is None:
         return rows.tables
-    pairs = zip(tables, rows.tables, strict=True)
-    return [canonical_floats(cast_like(own, table)) for own, table in pairs]
+    of_features = zip(tables, rows.tables, strict=True)
+    return [canonical_floats(cast_like(own, trained)) for own, trained in of_features]
 
 
 def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> Sequence[Feature]:
@@ -147,9 +147,9 @@ def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> Sequence[F
     if tables is rows.tables:
         return rows.schema.features
     features = list(rows.schema.features)
-    for position, table in zip(rows.schema.mutable, tables, strict=True):
+    for column, table in zip(rows.schema.mutable, tables, strict=True):
         has_missing = bool(table.isna().any())
-        features[position] = replace(features[position], table=table, has_missing=has_missing)
+        features[column] = replace(features[column], table=table, has_missing=has_missing)
     return features
 
 
@@ -158,4 +158,5 @@ def _own_codes(rows: EncodedRows, positions: IntArray, features: Sequence[Featur
     mutable = rows.schema.mutable
     if features is rows.schema.features:
         return rows.codes[np.ix_(mutable, positions)]
-    return np.stack([features[at].encode(rows.own(int(at), positions))[0] for at in mutable])
+    own = (features[column].encode(rows.own(int(column), positions)) for column in mutable)
+    return np.stack([codes for codes, _ in own])
