@@ -114,8 +114,8 @@ class Search:
         count as changes. Only to reproduce tables that were counted that way; 0 counts exactly.
     max_evaluations
         Most rows the predictor scores per person, not counting the person's own row and the final
-        check. When they are used up, the person gets the best answers so
-        far, or a reason. None sets no limit. Not for the paper's search.
+        check. When they are used up, the person gets the best answers so far, or a reason. None
+        sets no limit. Not for the paper's search.
 
     See Also
     --------
@@ -167,22 +167,25 @@ class Search:
         check_real("tolerance", self.tolerance, "a finite number >= 0")
         if self.max_evaluations is not None:
             check_count("max_evaluations", self.max_evaluations)
-            if of_paper:
-                raise ParameterError(
-                    "max_evaluations is not for the paper's search, whose predictor scores draws: "
-                    "pass n_samples and max_samples to bound their number, or use another search, "
-                    "such as 'sparse' or 'balanced'; got "
-                    f"max_evaluations={self.max_evaluations!r}."
-                )
-        if self.tolerance and not of_paper:
-            raise ParameterError(
-                f"tolerance={self.tolerance!r} is for the paper's search, to reproduce tables that "
-                f"were counted that way; {self.name!r} counts exactly. Leave it out."
-            )
+        self._check_kind()
 
     def _resolve(self, name: str, default: Any) -> None:
         if getattr(self, name) is None:
             object.__setattr__(self, name, default)
+
+    def _check_kind(self) -> None:
+        """Raise for what only the paper's search has, or only the others."""
+        if self.is_paper and self.max_evaluations is not None:
+            raise ParameterError(
+                "max_evaluations is not for the paper's search, whose predictor scores draws: pass "
+                "n_samples and max_samples to bound their number, or use another search, such as "
+                f"'sparse' or 'balanced'; got max_evaluations={self.max_evaluations!r}."
+            )
+        if self.tolerance and not self.is_paper:
+            raise ParameterError(
+                f"tolerance={self.tolerance!r} is for the paper's search, to reproduce tables that "
+                f"were counted that way; {self.name!r} counts exactly. Leave it out."
+            )
 
     def _check_rank_by(self) -> None:
         given, allowed = self.rank_by, RANKINGS_OF_PAPER if self.is_paper else RANKINGS
