@@ -87,19 +87,14 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
 
     Where only the required plausibility is in the way, the best such row is the nearest miss.
     """
-    settings, search = request.settings, request.settings.search.sampling_search
-    monitor, n_desired = request.monitor, request.fitted.n_desired
-    if monitor.stopped or not n_desired or search.max_evaluations is not None:
+    is_bounded = request.settings.search.sampling_search.max_evaluations is not None
+    if request.monitor.stopped or not request.fitted.n_desired or is_bounded:
         return outcome
-    n_samples = min(N_BRIEF_SAMPLES, settings.n_samples or N_BRIEF_SAMPLES)
-    settings = replace(settings, n_samples=n_samples, n_counterfactuals=1, diversity=None)
-    settings = replace(settings, search=replace(search, max_samples=n_samples))
-    brief = replace(request, settings=settings, gives_reasons=False, widens=False)
     started = time.perf_counter()
     factuals, reasons = request.factuals, dict(outcome.reasons)
     answers, misses = outcome.answers, outcome.misses
     positions = np.array(sorted(reasons), dtype=np.int64)
-    for relaxation in relaxations(brief, MAX_LIFTED):
+    for relaxation in relaxations(_brief(request), MAX_LIFTED):
         is_over = request.monitor.stopped or time.monotonic() >= request.deadline
         if is_over or not positions.size:
             break
@@ -126,6 +121,15 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
         reasons={key: reason for key, reason in reasons.items() if key not in answers.owner},
     )
     return explained.with_seconds({"remedies": time.perf_counter() - started})
+
+
+def _brief(request: SearchRequest) -> SearchRequest:
+    """The same request with few draws, for one answer of each person and no reasons."""
+    settings, search = request.settings, request.settings.search.sampling_search
+    n_samples = min(N_BRIEF_SAMPLES, settings.n_samples or N_BRIEF_SAMPLES)
+    settings = replace(settings, n_samples=n_samples, n_counterfactuals=1, diversity=None)
+    settings = replace(settings, search=replace(search, max_samples=n_samples))
+    return replace(request, settings=settings, gives_reasons=False, widens=False)
 
 
 def _keep_everything(request: SearchRequest, relaxed: MeasuredRows) -> BoolArray:
@@ -178,17 +182,7 @@ def relaxation_table(
         tried += _without_immutable(request, X, fit_again)
     if not positions.size:
         tried = []
-    sparsity, gower = np.full((2, len(tried), positions.size), np.nan)
-    bar = ProgressBar(len(tried), "relax", settings.verbose)
-    for number, relaxation in enumerate(tried):
-        answers = relaxation.find(positions).answers
-        best = answers.take(answers.rank == 1)
-        if relaxation.kind != "immutable":
-            best = best.take(~_keep_everything(request, best))
-        place = np.searchsorted(positions, best.owner)
-        sparsity[number, place], gower[number, place] = best.sparsity, best.gower
-        bar.show(number + 1)
-    bar.close()
+    sparsity, gower = _measure_best(request, tried, positions)
     position = np.tile(positions, len(tried))
     of_each = [relaxation for relaxation in tried for _ in positions]
     table = pd.DataFrame(
@@ -206,6 +200,23 @@ def relaxation_table(
     order = ["position", "answered", "sparsity"]
     table = table.sort_values(order, ascending=[True, False, True], ignore_index=True)
     return factuals.adapter.table_to_native(table.drop(columns="position"))
+
+
+def _measure_best(
+    request: SearchRequest, tried: Sequence[Relaxation], positions: IntArray
+) -> np.ndarray:
+    """Sparsity and Gower distance of the best answers, shape (2, n_tried, n_people); else NaN."""
+    costs = np.full((2, len(tried), positions.size), np.nan)
+    bar = ProgressBar(len(tried), "relax", request.settings.verbose)
+    for number, relaxation in enumerate(tried):
+        answers = relaxation.find(positions).answers
+        best = answers.take(answers.rank == 1)
+        if relaxation.kind != "immutable":
+            best = best.take(~_keep_everything(request, best))
+        costs[:, number, np.searchsorted(positions, best.owner)] = best.sparsity, best.gower
+        bar.show(number + 1)
+    bar.close()
+    return costs
 
 
 def _without_immutable(request: SearchRequest, X: Any, fit_again: FitAgain) -> list[Relaxation]:
