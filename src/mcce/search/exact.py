@@ -32,7 +32,7 @@ from ..postprocess.filters import RowFilter, RowRules
 from ..postprocess.ranking import ROWS_PER_PIECE
 from ..postprocess.validation import BATCH_GROWTH, keys_of_proofs, score_in_calls
 from ..predictors.decision import ScoredRows
-from ..protocols import CapableGenerator, Distance
+from ..protocols import Distance
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
 from .config import ENUMERATION_NEEDED, ExactSearch
@@ -52,11 +52,6 @@ class ExactStage:
     # What answers keep where any can.
     preferred: Sequence[RowFilter]
     quick_stage: Stage | None
-
-    @property
-    def generator(self) -> CapableGenerator:
-        """What lists the rows that can be drawn."""
-        return require(self.task.request.fitted.generator, "enumeration", ENUMERATION_NEEDED)
 
     @property
     def n_counterfactuals(self) -> int:
@@ -103,7 +98,7 @@ class ExactStage:
             monitor.report(block, n_closed, n_evaluated)
 
     def _evaluate(self, proofs: Sequence[Proof]) -> None:
-        """Evaluate the next rows of some people together."""
+        """Evaluate the next rows of several people together."""
         if not proofs:
             return
         factuals = self.task.factuals
@@ -141,7 +136,7 @@ class ExactStage:
         return allowed, ScoredRows(score, valid)
 
     def _conclude(self, proofs: Sequence[Proof], seconds: float) -> SearchOutcome:
-        """The outcome for some people."""
+        """The outcome for a block of people."""
         factuals = self.task.factuals
         unanswered = [proof for proof in proofs if proof.holds and not proof.n_valid]
         answers = [part for proof in proofs for part in proof.answers]
@@ -204,7 +199,8 @@ class Proof:
     def _list(self, person: Person, n_best: int) -> None:
         """List at most ``n_best`` rows; after the last with this many changes go on to one more."""
         stage = self.stage
-        listed = stage.generator.enumerate_rows(
+        generator = stage.task.request.fitted.generator
+        listed = require(generator, "enumeration", ENUMERATION_NEEDED).enumerate_rows(
             person,
             n_changes=self.n_changes,
             n_best=n_best,

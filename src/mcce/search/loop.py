@@ -10,7 +10,7 @@ its changes undone. For people without an answer, ever wider sources add rows. F
 looked for at the end.
 
 Always true: the predictor accepted every answer, and it may be returned. With one or two changes
-undone (one in "nearest", and if there are more than 30) it would be no answer any more, unless the
+undone (one in "nearest", and if there are more than 30) it would no longer be one, unless the
 person's evaluations or the time were used up. A person's answer depends on no other person, and the
 first one does not depend on how many are wanted.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -79,11 +80,11 @@ class PoolStage:
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block; whole blocks run in threads."""
         task = self.pool_search.task
-        n = min(n_threads(task.settings.n_jobs), MAX_THREADS)
+        n_jobs = min(n_threads(task.settings.n_jobs), MAX_THREADS)
         n_rows = ROWS_PER_PERSON + self.pool_search.n_samples
-        n_least = min(BLOCKS_PER_THREAD * n, positions.size * n_rows // MIN_DRAWS)
+        n_least = min(BLOCKS_PER_THREAD * n_jobs, positions.size * n_rows // MIN_DRAWS)
         in_blocks = blocks_of(task, positions, n_rows, max(n_least, 1))
-        run = lambda some: map_ordered(self._run_block, some, n)  # noqa: E731
+        run = partial(map_ordered, self._run_block, n_jobs=n_jobs)
         return run_blocks(task, positions, in_blocks, run)
 
     def _run_block(self, block: FactualBlock) -> SearchOutcome:
@@ -131,8 +132,9 @@ class Loop:
         model = pool_search.knn_model
         self._median_knn = 0.0 if model is None else model.median
         self._price = pool_search.cost.price(self._median_knn)
+        # Costs are about distances summed over the features.
         n_features = len(pool_search.task.factuals.schema.features)
-        self._scale = n_features if is_mean(pool_search.row_rules.distance) else 1
+        self._scale = n_features if is_mean(pool_search.ranking.rules.distance) else 1
         # The best answer so far of each person, -1 for none, and its cost.
         self.best: IntArray = np.full(n_people, -1)
         self._best_cost: FloatArray = np.full(n_people, np.inf)
@@ -179,20 +181,15 @@ class Loop:
 
     def costs(self, row_ids: IntArray) -> FloatArray:
         """What rows cost, as far as is known."""
-        pool = self.pool
+        pool, n_changes = self.pool, self.pool.n_changes[row_ids]
         distance = np.minimum(pool.distance[row_ids] * self._scale, MAX_DISTANCE)
         # A knn distance that is not known yet counts as 0.
         knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), MAX_DISTANCE)
-        n_changes = pool.n_changes[row_ids]
         measures = RowMeasures(n_changes, distance, knn_distance, self._median_knn)
-        cost = self.pool_search.cost.compute(measures) + EXCESS_PENALTY * self._excess(row_ids)
+        most = self.fewest[pool.person[row_ids]] + self.pool_search.extra_changes
+        excess: IntArray = np.maximum(n_changes - most, 0)
+        cost = self.pool_search.cost.compute(measures) + EXCESS_PENALTY * excess
         return cost + COPY_PENALTY * pool.copy[row_ids]
-
-    def _excess(self, row_ids: IntArray) -> IntArray:
-        """How many changes rows have beyond what answers may have."""
-        most = self.fewest[self.pool.person[row_ids]] + self.pool_search.extra_changes
-        excess: IntArray = np.maximum(self.pool.n_changes[row_ids] - most, 0)
-        return excess
 
     def open_rows(self, people: IntArray) -> IntArray:
         """Rows of people that were not scored, and that nothing excludes as far as is known."""
@@ -213,8 +210,8 @@ class Loop:
         while row_ids.size:
             row_ids = row_ids[pool.excluded_by[row_ids] <= MAY_RETURN]
             index = self._index(row_ids)
-            is_worth = index < self._best_cost[pool.person[row_ids]]
-            row_ids, index = row_ids[is_worth], index[is_worth]
+            is_better = index < self._best_cost[pool.person[row_ids]]
+            row_ids, index = row_ids[is_better], index[is_better]
             n = np.maximum(n_checked, n_wanted[pool.person[row_ids]])
             top = row_ids[best_of_each(pool.person[row_ids], index, row_ids, n=n)]
             person = pool.person[top]
@@ -222,11 +219,11 @@ class Loop:
             if self.pool_search.cost.uses_knn:
                 is_unknown |= np.isnan(pool.knn_distance[top])
             leads = times_seen_before(person) < n_wanted[person]
-            undecided = np.zeros(self._done.size, dtype=bool)
-            undecided[person[is_unknown & leads]] = True
-            chosen.append(top[leads & ~undecided[person]])
-            self._check(top[is_unknown & undecided[person]])
-            row_ids = row_ids[undecided[pool.person[row_ids]]]
+            is_undecided = np.zeros(self._done.size, dtype=bool)
+            is_undecided[person[is_unknown & leads]] = True
+            chosen.append(top[leads & ~is_undecided[person]])
+            self._check(top[is_unknown & is_undecided[person]])
+            row_ids = row_ids[is_undecided[pool.person[row_ids]]]
             n_checked *= 2
         return np.concatenate(chosen)
 

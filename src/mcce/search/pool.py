@@ -38,7 +38,7 @@ from ..kernels import (
 )
 from ..plausibility.model import KnnDistance
 from ..plausibility.surrogate import Surrogate
-from ..postprocess.filters import RowFilter, RowRules
+from ..postprocess.filters import RowFilter
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import keys_of_people
 from ..predictors.decision import ScoredRows
@@ -95,11 +95,6 @@ class PoolSearch:
     # How many accepted rows have each value of each mutable feature.
     accepted_counts: tuple[IntArray | Int32Array, ...]
 
-    @property
-    def row_rules(self) -> RowRules:
-        """What rows must keep to be returned, valid or not."""
-        return self.ranking.rules
-
 
 class Pool:
     """All rows considered for a block of people.
@@ -131,7 +126,7 @@ class Pool:
         self, pool_search: PoolSearch, positions: IntArray, tables: Sequence[pd.Series[Any]]
     ) -> None:
         self.pool_search, self.task, self.positions = pool_search, pool_search.task, positions
-        self.factuals = self.task.factuals
+        self.factuals, self._rules = self.task.factuals, pool_search.ranking.rules
         self.values = GrowingTables(self.factuals, tables)
         self.n_mutable = int(self.factuals.schema.mutable.size)
         width = 1 + self.n_mutable
@@ -168,11 +163,6 @@ class Pool:
     def __len__(self) -> int:
         return len(self.cells)
 
-    @property
-    def computed_places(self) -> list[int]:
-        """Places of the mutable features that are only recomputed from others."""
-        return self.task.computed_places
-
     def codes(self, row_ids: IntArray) -> Codes:
         """Codes of rows, shape (n_mutable, n_rows)."""
         return np.ascontiguousarray(self.cells[row_ids, 1:].T)
@@ -180,7 +170,7 @@ class Pool:
     def actions(self, row_ids: IntArray) -> Codes:
         """Codes of rows without what follows from other changes."""
         codes = self.codes(row_ids)
-        codes[self.computed_places] = OWN
+        codes[self.task.computed_places] = OWN
         return codes
 
     def keys(self, row_ids: IntArray) -> Codes:
@@ -201,7 +191,7 @@ class Pool:
         if consequences is None:
             return self._number(cells)
         # What follows is computed once for each set of changes.
-        cells[:, [1 + at for at in consequences.places]] = OWN
+        cells[:, [1 + place for place in consequences.places]] = OWN
         actions = self._actions.number_rows(cells)
         new = _first_new(actions, self._completed.size)
         if new.size:
@@ -221,16 +211,13 @@ class Pool:
         tree_codes = self.encodings.tree_codes(self._rows(person, codes))
         response = self.pool_search.surrogate.predict(tree_codes)
         if own:
-            response = response + self._own_error(person)
+            # The error at people's own rows, shrunk, as it corrects their other rows.
+            response = response + self._total[person] / (self._weight[person] + NO_ERROR)
         return self._margin(response) / self.error
 
     def distances(self, person: IntArray, codes: Codes) -> FloatArray:
         """How far rows are from people's own, without what follows; nothing is added."""
-        return measure_rows(self.pool_search.row_rules.distance, self._rows(person, codes))
-
-    def _own_error(self, person: IntArray) -> FloatArray:
-        """The surrogate's error at people's own rows, shrunk, as it corrects their other rows."""
-        return self._total[person] / (self._weight[person] + NO_ERROR)
+        return measure_rows(self._rules.distance, self._rows(person, codes))
 
     @property
     def encodings(self) -> CandidateEncodings:
@@ -250,7 +237,7 @@ class Pool:
         """Which rows may be returned if they are valid: found out once, cheap checks first."""
         new = np.unique(row_ids[self.excluded_by[row_ids] == UNKNOWN])
         if new.size:
-            self.excluded_by[new] = self.pool_search.row_rules.first_broken(self.rows(new))
+            self.excluded_by[new] = self._rules.first_broken(self.rows(new))
         return self.excluded_by[row_ids] == MAY_RETURN
 
     def measure_knn(self, row_ids: IntArray) -> None:
@@ -309,7 +296,7 @@ class Pool:
 
     def misses_and_reasons(self, people: IntArray) -> tuple[MeasuredRows, dict[int, Reason]]:
         """The nearest misses of people without an answer, and why they have none."""
-        decision, checks = self.task.decision, self.pool_search.row_rules.checks
+        decision, checks = self.task.decision, self._rules.checks
         row_ids = np.flatnonzero(np.isin(self.person, people) & (self.sparsity > 0))
         scored, left = row_ids[self.scored[row_ids]], row_ids[~self.scored[row_ids]]
         shortfall = decision.shortfall(self.score[scored]).round(SHORTFALL_DECIMALS)
@@ -338,7 +325,7 @@ class Pool:
 
     def gower(self, row_ids: IntArray) -> FloatArray:
         """Gower distances without weights, whatever distance the search is for."""
-        if is_plain_gower(self.pool_search.row_rules.distance):
+        if is_plain_gower(self._rules.distance):
             return self.distance[row_ids]
         return measure_rows(Gower(), self.rows(row_ids))
 
@@ -361,9 +348,9 @@ class Pool:
         changed = cells[:, 1:] != OWN
         self.sparsity[row_ids] = self.n_changes[row_ids] = changed.sum(axis=1)
         if self.pool_search.count_actions:
-            self.n_changes[row_ids] -= changed[:, self.computed_places].sum(axis=1)
+            self.n_changes[row_ids] -= changed[:, self.task.computed_places].sum(axis=1)
         rows = self.rows(row_ids)
-        self.distance[row_ids] = measure_rows(self.pool_search.row_rules.distance, rows)
+        self.distance[row_ids] = measure_rows(self._rules.distance, rows)
         self._response[row_ids] = self.pool_search.surrogate.predict(
             self.encodings.tree_codes(rows)
         )

@@ -96,8 +96,8 @@ class Sources:
 
     def __init__(self, pool_search: PoolSearch, block: FactualBlock) -> None:
         self.pool_search, self.task = pool_search, pool_search.task
-        task, rows, schema = self.task, self.task.factuals, self.task.factuals.schema
-        tables = tables_of(task.request.fitted.generator, rows)
+        task, factuals, schema = self.task, self.task.factuals, self.task.factuals.schema
+        tables = tables_of(task.request.fitted.generator, factuals)
         self.pool = Pool(pool_search, block.positions, tables)
         self._by_position = np.argsort(block.positions)
         self._limits = task.factual_limits.limits(block.positions, schema.features)
@@ -105,15 +105,15 @@ class Sources:
         width = max(self._sets.n, MAX_FEATURES)
         self._n_in_parts = max(N_IN_PARTS * MAX_FEATURES // width, MIN_IN_PARTS)
         # Values of a generator's own are only drawn.
-        pairs = zip(tables, rows.tables, strict=True)
-        trained = np.array([table is known for table, known in pairs])
-        self._alone = trained & self._sets.free
+        of_features = zip(tables, factuals.tables, strict=True)
+        is_trained = np.array([table is trained for table, trained in of_features])
+        self._tried_alone = is_trained & self._sets.free
         if schema.mutable.size > MAX_FEATURES and pool_search.surrogate.trees:
             used = pool_search.surrogate.inputs(MAX_FEATURES, among=schema.mutable)
-            self._alone &= np.isin(schema.mutable, used)
+            self._tried_alone &= np.isin(schema.mutable, used)
         self._frequent = [
-            frequent_codes(counts, schema.features[position].kind == "numeric")
-            for counts, position in zip(pool_search.accepted_counts, schema.mutable, strict=True)
+            frequent_codes(counts, schema.features[column].kind == "numeric")
+            for counts, column in zip(pool_search.accepted_counts, schema.mutable, strict=True)
         ]
 
     def add_draws(self, people: IntArray, *, reduce: bool) -> None:
@@ -218,7 +218,8 @@ class Sources:
             ]
             member, draw = np.nonzero(candidates.distinct[candidates.group])
             margin = self._predict_draws(candidates, numbers)[candidates.group[member], draw]
-            codes = self._actions_of(candidates.select(member, draw).codes)
+            codes = candidates.select(member, draw).codes
+            codes[task.computed_places] = OWN
             kept = np.flatnonzero((codes != OWN).any(axis=0))
             yield numbers[member[kept]], codes[:, kept], np.minimum(margin[kept], 0.0), draw[kept]
 
@@ -235,16 +236,12 @@ class Sources:
         """Predictions of draws, once for each group of people who share them."""
         _, first = np.unique(candidates.group, return_index=True)
         group, draw = np.nonzero(candidates.distinct)
-        codes = self._actions_of(candidates.comparison.codes[:, group, draw])
+        codes = candidates.comparison.codes[:, group, draw]
+        codes[self.task.computed_places] = OWN
         margin = np.full(candidates.distinct.shape, -np.inf)
         person = people[first[group]]
         margin[group, draw] = self.pool.standardized_margin(person, codes, own=False)
         return margin
-
-    def _actions_of(self, codes: Codes) -> Codes:
-        """Codes of new rows without what follows from other changes."""
-        codes[self.task.computed_places] = OWN
-        return codes
 
     def _first_fitting(self, row_ids: IntArray) -> IntArray:
         """Of rows by person, the first few of each that nothing excludes."""
@@ -392,28 +389,28 @@ class Sources:
 
     def _values(self, people: IntArray, *, thorough: bool) -> Values:
         """The values to try for people, who may have fewer of them with limits of their own."""
-        rows, mutable = self.task.factuals, self.task.factuals.schema.mutable
-        positions = self.pool.positions[people]
+        factuals, positions = self.task.factuals, self.pool.positions[people]
         limits = None if self._limits is None else self._limits.take(people)
         values: Values = {}
-        for place in np.flatnonzero(self._alone).tolist():
-            column = int(mutable[place])
-            n_codes, kind = rows.schema.features[column].n_codes, rows.schema.features[column].kind
-            if n_codes <= ALL_VALUES:
-                tried = np.arange(n_codes, dtype=np.int32)
-            elif thorough and kind == "numeric":
-                tried = np.unique(np.linspace(0, n_codes - 1, N_SPACED).round()).astype(np.int32)
+        for place in np.flatnonzero(self._tried_alone).tolist():
+            column = int(factuals.schema.mutable[place])
+            feature, own = factuals.schema.features[column], factuals.codes[column, positions]
+            if feature.n_codes <= ALL_VALUES:
+                tried = np.arange(feature.n_codes, dtype=np.int32)
+            elif thorough and feature.kind == "numeric":
+                even = np.linspace(0, feature.n_codes - 1, N_SPACED)
+                tried = np.unique(even.round()).astype(np.int32)
             else:
                 tried = self._frequent[place]
             codes = np.broadcast_to(tried, (people.size, tried.size))
             may_have = np.ones_like(codes, dtype=bool)
             if limits is not None and is_limited(limits, column):
-                if n_codes > ALL_VALUES:
+                if feature.n_codes > ALL_VALUES:
                     # Few of the values above may be among those that a person may have.
                     spaced = evenly_spaced(limits, column, N_SPACED if thorough else N_QUANTILES)
                     codes = np.concatenate([codes, spaced], axis=1)
                 may_have = are_allowed(limits, column, codes)
-            values[place] = codes, may_have & (codes != rows.codes[column, positions][:, None])
+            values[place] = codes, may_have & (codes != own[:, None])
         return values
 
     def _add_all(self, people: IntArray, values: Values) -> None:
@@ -459,14 +456,14 @@ class Sources:
 
         For each: the changed number and the share, both by number, its person, and its codes.
         """
-        pool, rows = self.pool, self.task.factuals
-        mutable = rows.schema.mutable
-        features = [rows.schema.features[column] for column in mutable]
+        pool, factuals = self.pool, self.task.factuals
+        mutable = factuals.schema.mutable
+        features = [factuals.schema.features[column] for column in mutable]
         actions = pool.actions(row_ids)
         numeric = np.array([feature.kind == "numeric" for feature in features])
-        place, row = np.nonzero((actions != OWN) & (numeric & self._alone)[:, None])
+        place, row = np.nonzero((actions != OWN) & (numeric & self._tried_alone)[:, None])
         person = pool.person[row_ids[row]]
-        own = rows.tree_codes[mutable[place], pool.positions[person]]
+        own = factuals.tree_codes[mutable[place], pool.positions[person]]
         target = actions[place, row]
         # The last code of a feature with missing values stands for missing.
         last = np.array([f.n_codes - 1 if f.has_missing else f.n_codes for f in features])[place]
@@ -485,10 +482,10 @@ class Sources:
         may_have, mutable = np.ones(codes.shape, dtype=bool), self.task.factuals.schema.mutable
         if self._limits is None:
             return may_have
-        for one in np.unique(place).tolist():
-            is_one = place == one
-            limits = self._limits.take(person[is_one])
-            may_have[is_one] = are_allowed(limits, int(mutable[one]), codes[is_one])
+        for each in np.unique(place).tolist():
+            row = np.flatnonzero(place == each)
+            limits = self._limits.take(person[row])
+            may_have[row] = are_allowed(limits, int(mutable[each]), codes[row])
         return may_have
 
     def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:
