@@ -55,7 +55,7 @@ def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_fea
     n_features = reach.any(axis=0).sum(axis=0)
     answer = np.flatnonzero(n_features >= 2)
     n_rows = per_feature * n_features[answer]
-    boxes = _BoxSearch(moves, answer, reach[:, :, answer], seed)
+    boxes = _ShrinkingBoxes(moves, answer, reach[:, :, answer], seed)
 
     def try_steps(answer: IntArray, steps: IntArray, *, score: bool = True) -> Held:
         return trials.try_variants(answer, moves.codes(answer, steps), score=score)
@@ -70,7 +70,7 @@ def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_fea
     return boxes.finish(try_steps, n_rows - boxes.n_counted)
 
 
-class _BoxSearch:
+class _ShrinkingBoxes:
     """Boxes that become smaller, and the points that were tried.
 
     ``sides`` are as those of :class:`Boxes`, and ``n_counted`` counts the tests that count.

@@ -151,7 +151,7 @@ class LazyValidation:
             valid, score = self._score_listed(people, draw, listed)
             return self.ranked.plausible(people, draw, valid), score
         codes = self.ranked.candidates.changes(people[:, None], draw)
-        listed &= self._nonredundant.needed(people, codes)
+        listed = listed & self._nonredundant.needed(people, codes)
         valid, score = self._score_listed(people, draw, listed)
         valid = self.ranked.plausible(people, draw, valid)
         return self._nonredundant.keep(people, codes, valid), score

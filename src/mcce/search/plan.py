@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,10 +75,10 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
 
         computed = computed_columns(kept_relations(fitted, settings, constraints), constraints)
         consequences = Consequences(computed, factuals, constraints) if computed else None
-    decision = fitted.decision.with_margin(search.margin)
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
+    decision = fitted.decision.with_margin(search.margin)
     is_exact = isinstance(settings.search, ExactSearch)
     task = SearchTask(
         request,
@@ -154,8 +155,8 @@ def _update(
     withdrawn = task.scores.are_withdrawn(answers.key) & np.isin(answers.owner, positions)
     before = before.with_answers(~withdrawn)
     n_before, n_again = (
-        np.bincount(one.answers.owner, minlength=len(task.factuals))[positions]
-        for one in (before, again)
+        np.bincount(outcome.answers.owner, minlength=len(task.factuals))[positions]
+        for outcome in (before, again)
     )
     return before.updated(again, positions[n_again >= n_before])
 
@@ -183,7 +184,7 @@ def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, I
     confirmed = confirmed.with_answers(fresh.valid)
     failed = set(rejected.owner.tolist())
     lost = failed.difference(confirmed.answers.owner.tolist())
-    lost |= {person for person in outcome.reasons if task.scores.unstable[person]}
+    lost |= {position for position in outcome.reasons if task.scores.unstable[position]}
     misjudged = frozenset(answers.owner[wrong].tolist())
     confirmed = replace(
         confirmed,
@@ -207,17 +208,16 @@ def _stages(task: SearchTask) -> list[Stage]:
     kept = kept_relations(task.request.fitted, task.settings, constraints)
     enforced = [found for found in kept if found.enforced]
     all_first = len(enforced) < len(kept) and not isinstance(search, ExactSearch)
-    tasks = [task]
+    tasks, in_turn = [task], [kept, enforced] if all_first else [enforced]
     if constraints.discouraged and not search.sampling_search.is_paper:
         limits = _factual_limits(task.request, task.consequences, constraints.without_discouraged)
         tasks.insert(0, replace(task, factual_limits=limits, is_careful=True))
     stages: list[PaperStage | PoolStage] = []
-    for one in tasks:
-        for relations in [kept, enforced] if all_first else [enforced]:
-            if search.sampling_search.is_paper:
-                stages += _paper_stages(one, relations)
-            else:
-                stages.append(_pool_stage(one, relations))
+    for one_task, relations in product(tasks, in_turn):
+        if search.sampling_search.is_paper:
+            stages += _paper_stages(one_task, relations)
+        else:
+            stages.append(_pool_stage(one_task, relations))
     last = replace(stages[-1], gives_reasons=task.request.gives_reasons)
     in_order: list[Stage] = [*stages[:-1], last]
     if isinstance(search, ExactSearch):
@@ -281,8 +281,8 @@ def _exact_stage(
     sampling_search = search.sampling_search
     rules = row_rules(fitted, sampling_search, constraints, relations, task.column_cache)
     # A bound on the changes of all features also bounds the proof.
-    of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
-    bounds = [most for most in (rules.max_sparsity, *of_all) if most is not None]
+    bounds = [] if rules.max_sparsity is None else [rules.max_sparsity]
+    bounds += [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
     rules = replace(rules, max_sparsity=min(bounds, default=None))
     preferred: list[RowFilter] = [IsEncouraged(constraints)] if constraints.discouraged else []
     if search.copies == "last":
@@ -312,14 +312,14 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
 def _accepted_counts(fitted: Fitted) -> tuple[IntArray | Int32Array, ...]:
     """How many accepted rows have each value of each mutable feature; else how many of all."""
     schema = fitted.schema
+    n_codes = [schema.features[column].n_codes for column in schema.mutable]
     if fitted.plausibility is not None:
-        codes = fitted.plausibility.codes_
-        return tuple(
-            np.bincount(codes[at], minlength=schema.features[at].n_codes) for at in schema.mutable
-        )
+        codes = fitted.plausibility.codes_[schema.mutable]
+        of_features = zip(codes, n_codes, strict=True)
+        return tuple(np.bincount(own, minlength=n) for own, n in of_features)
     if fitted.value_counts is not None:
         return fitted.value_counts
-    return tuple(np.ones(schema.features[at].n_codes, dtype=np.int64) for at in schema.mutable)
+    return tuple(np.ones(n, dtype=np.int64) for n in n_codes)
 
 
 def row_rules(

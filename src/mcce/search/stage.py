@@ -88,7 +88,7 @@ class Monitor:
         return self._n_before + sum(n_evaluated for _, n_evaluated in list(self._blocks.values()))
 
     def start(self, n_people: int) -> None:
-        """Begin a search for some of the people; all others are settled."""
+        """Begin a search for this many people; all others are settled."""
         self._n_before, self._n_others = self.n_evaluated, self._n_people - n_people
         self._blocks = {}
 
@@ -212,7 +212,7 @@ class SearchOutcome:
         return replace(self, answers=replace(answers, rank=1 + times_seen_before(answers.owner)))
 
     def _take(self, positions: IntArray) -> SearchOutcome:
-        """The outcome with what it says of some factuals, and all its counts."""
+        """What the outcome says of some factuals, with all its counts."""
         taken = set(positions.tolist())
         return replace(
             self,
