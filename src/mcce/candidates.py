@@ -117,13 +117,13 @@ class Candidates:
         return self.positions.size, self.comparison.codes.shape[2]
 
     def select(self, person: IntArray, draw: IntArray | Int32Array) -> CandidateRows:
-        """Some candidates, by person and draw as numbered in this block."""
+        """Candidates by person and draw, as numbered in this block."""
         return CandidateRows(
             self.rows, self.positions[person], self.changes(person, draw), self.tables
         )
 
     def changes(self, person: IntArray, draw: IntArray | Int32Array) -> Codes:
-        """Codes of some candidates, ``OWN`` where a cell is the person's own."""
+        """Codes of candidates by person and draw, ``OWN`` where a cell is the person's own."""
         codes = self.comparison.codes[:, self.group[person], draw]
         return np.where(codes == self.comparison.own_codes[:, person], np.int32(OWN), codes)
 
@@ -172,17 +172,17 @@ class CandidateRows:
         rows, tables = self.rows, self.tables
         if rows.returned is rows.frame:
             return rows.in_given_order(self.frame)
-        own = [column for _, column in rows.returned.items()]
+        own = [cells for _, cells in rows.returned.items()]
         trained = tables is rows.tables
-        for position, table in zip(rows.schema.mutable, tables, strict=True):
-            if not trained and not holds(own[position].dtype, table):
-                own[position] = to_dtype(own[position], rows.frame.dtypes.iloc[position])
+        for column, table in zip(rows.schema.mutable, tables, strict=True):
+            if not trained and not holds(own[column].dtype, table):
+                own[column] = to_dtype(own[column], rows.frame.dtypes.iloc[column])
         given = replace(rows, frame=assemble(own, rows.frame.columns))
         if trained:
             values = given.tables
         else:
             mutable = zip(rows.schema.mutable, tables, strict=True)
-            values = [to_dtype(table, own[position].dtype) for position, table in mutable]
+            values = [to_dtype(table, own[column].dtype) for column, table in mutable]
         return rows.in_given_order(given.compose(self.owner, self.codes, values))
 
     def take(self, index: IntArray | BoolArray | slice) -> CandidateRows:
@@ -193,10 +193,10 @@ class CandidateRows:
         """The same rows, with only those values of a generator's own tables that are used."""
         if self.tables is self.rows.tables:
             return self
-        changed = self.codes != OWN
-        used = zip(self.tables, self.codes, changed, strict=True)
-        tables = [table.iloc[codes[here]] for table, codes, here in used]
-        codes = np.where(changed, np.cumsum(changed, axis=1, dtype=np.int32) - 1, np.int32(OWN))
+        changes = self.codes != OWN
+        of_features = zip(self.tables, self.codes, changes, strict=True)
+        tables = [table.iloc[codes[changed]] for table, codes, changed in of_features]
+        codes = np.where(changes, np.cumsum(changes, axis=1, dtype=np.int32) - 1, np.int32(OWN))
         return replace(self, codes=codes, tables=tables)
 
     @classmethod
@@ -214,8 +214,8 @@ class CandidateRows:
             for part, start in zip(parts, starts, strict=True)
         ]
         tables = [
-            pd.concat(column, ignore_index=True)
-            for column in zip(*(part.tables for part in parts), strict=True)
+            pd.concat(of_feature, ignore_index=True)
+            for of_feature in zip(*(part.tables for part in parts), strict=True)
         ]
         return cls(rows, owner, np.concatenate(moved, axis=1), tables)
 
@@ -276,10 +276,10 @@ def pair_rows(
     tables: list[pd.Series[Any]] = []
     codes = np.empty((schema.mutable.size, n_people, n_draws), dtype=np.int32)
     own_codes = np.empty((schema.mutable.size, n_people), dtype=np.int32)
-    for place, position in enumerate(schema.mutable):
-        feature = schema.features[position]
-        own = rows.own(position, positions)
-        cells = pd.concat([own, frame.iloc[:, position]], ignore_index=True)
+    for place, column in enumerate(schema.mutable):
+        feature = schema.features[column]
+        own = rows.own(column, positions)
+        cells = pd.concat([own, frame.iloc[:, column]], ignore_index=True)
         learned, coded = Feature.learn_codes(cells, kind=feature.kind, immutable=False)
         own_codes[place] = coded[:n_people]
         codes[place] = coded[n_people:].reshape(codes[place].shape)
@@ -306,17 +306,15 @@ class CandidateColumns:
     ) -> np.ndarray:
         """Apply a function to the cells of a column; ``key`` names the function in the cache."""
         rows, schema = self.selected.rows, self.selected.rows.schema
-        position, cache = schema.names.index(feature), self._cache
-        own = remember(
-            cache, ("own", feature, key), rows, lambda: read(rows.frame.iloc[:, position])
-        )
-        found = own[self.selected.owner]
-        for place in np.flatnonzero(schema.mutable == position).tolist():
+        column, cache = schema.names.index(feature), self._cache
+        own = remember(cache, ("own", feature, key), rows, lambda: read(rows.frame.iloc[:, column]))
+        results = own[self.selected.owner]
+        for place in np.flatnonzero(schema.mutable == column).tolist():
             table, drawn = self.selected.tables[place], self.selected.codes[place]
-            values = remember(cache, ("table", feature, key), table, partial(read, table))
+            of_table = remember(cache, ("table", feature, key), table, partial(read, table))
             changed = drawn != OWN
-            found[changed] = values[drawn[changed]]
-        return found
+            results[changed] = of_table[drawn[changed]]
+        return results
 
 
 def remember(
@@ -338,8 +336,8 @@ class CandidateEncodings:
         self._tree_codes: list[Codes] = []
         self._points: list[FloatArray] = []
         self._numbers: list[FloatArray | None] = []
-        for position, table, trained in zip(rows.schema.mutable, tables, rows.tables, strict=True):
-            feature = rows.schema.features[position]
+        for column, table, trained in zip(rows.schema.mutable, tables, rows.tables, strict=True):
+            feature = rows.schema.features[column]
             if table is trained:
                 exact = tree_codes = np.arange(feature.n_codes, dtype=np.int32)
             else:
@@ -373,16 +371,16 @@ class CandidateEncodings:
         self, cells: np.ndarray, tables: Sequence[np.ndarray | None], codes: Codes
     ) -> np.ndarray:
         """Put the values of codes into the cells of people."""
-        for position, table, drawn in zip(self.rows.schema.mutable, tables, codes, strict=True):
+        for column, table, drawn in zip(self.rows.schema.mutable, tables, codes, strict=True):
             if table is not None:
                 changed = drawn != OWN
-                cells[position, changed] = table[drawn[changed]]
+                cells[column, changed] = table[drawn[changed]]
         return cells
 
 
 def code_numbers(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[FloatArray | None]:
     """The value of each code of mutable features; None for constant and for categorical ones."""
-    features = [rows.schema.features[position] for position in rows.schema.mutable]
+    features = [rows.schema.features[column] for column in rows.schema.mutable]
     return [
         table_numbers(feature, table, trained) if feature.spread else None
         for feature, table, trained in zip(features, tables, rows.tables, strict=True)
@@ -450,7 +448,7 @@ class GrowingTables:
         table = self.tables[place]
         both = stack(unwrapped(table), unwrapped(cells))
         grown = pd.Series(both, name=table.name, dtype=table.dtype)
-        self.tables = [grown if at == place else old for at, old in enumerate(self.tables)]
+        self.tables = [*self.tables[:place], grown, *self.tables[place + 1 :]]
         self._numbers.pop(place, None)
         self._known.pop(place, None)
 

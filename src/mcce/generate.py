@@ -37,7 +37,7 @@ ROWS_PER_ROUND = 10
 
 @dataclass(frozen=True, eq=False)
 class FactualBlock:
-    """Some people, sorted by group, and the group of each as numbered among all factuals."""
+    """People sorted by group, and the group of each as numbered among all factuals."""
 
     positions: IntArray
     group: IntArray
@@ -55,16 +55,16 @@ def blocks(
     order = np.argsort(factual_limits.group[positions], kind="stable")
     positions, group = positions[order], factual_limits.group[positions[order]]
     opens_group = np.diff(group, prepend=-1) > 0
-    codes = BYTES_PER_CODE * factual_limits.rows.schema.mutable.size * opens_group
-    room, size = max(memory * 1e6, 1.0), np.cumsum(BYTES_PER_CANDIDATE + codes)
+    code_bytes = BYTES_PER_CODE * factual_limits.rows.schema.mutable.size * opens_group
+    row_bytes, block_bytes = np.cumsum(BYTES_PER_CANDIDATE + code_bytes), max(memory * 1e6, 1.0)
     if n_least > 1:
-        # Room for one byte more, so that the last person is in the last block.
-        room = min(room, (size.max(initial=0) + 1) * n_rows / n_least)
-    # In whole blocks. The first blocks are smaller, each half as large as the next.
-    taken = size * (n_rows / room)
+        # One byte more, so that the last person is in the last block.
+        block_bytes = min(block_bytes, (row_bytes.max(initial=0) + 1) * n_rows / n_least)
+    # Up to each person, in whole blocks. The first blocks are smaller, each half of the next.
+    n_blocks = row_bytes * (n_rows / block_bytes)
     ends = np.cumsum(0.5 ** np.arange(n_smaller, 0, -1))
-    n_small = np.searchsorted(ends, taken, side="right")
-    n_whole = np.floor(np.maximum(taken - ends.max(initial=0.0), 0.0))
+    n_small = np.searchsorted(ends, n_blocks, side="right")
+    n_whole = np.floor(np.maximum(n_blocks - ends.max(initial=0.0), 0.0))
     starts = np.flatnonzero(np.diff(n_small + n_whole, prepend=-1))
     for start, end in pairwise([*starts.tolist(), positions.size]):
         yield FactualBlock(positions[start:end], group[start:end])
@@ -95,7 +95,7 @@ def generate(
         least = least_rows(draws, n_samples)
     sampled = generator.sample(DrawRequest(given, keys, draws, limits=limits, least=least))
     tables = value_tables(rows, sampled.tables)
-    features, codes = _features(rows, tables), sampled.codes
+    features, codes = _with_tables(rows, tables), sampled.codes
     if not capabilities.limits:
         limits = factual_limits.limits(positions, features)
         codes = codes if limits is None else apply_limits(limits, codes, rows.schema.mutable)
@@ -121,7 +121,7 @@ def least_rows(draws: IntArray, n_samples: int) -> IntArray:
 
 def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
     """The features as a fitted generator draws them, with its own tables if it has any."""
-    return _features(rows, tables_of(generator, rows))
+    return _with_tables(rows, tables_of(generator, rows))
 
 
 def tables_of(generator: Generator, rows: EncodedRows) -> Sequence[pd.Series[Any]]:
@@ -138,18 +138,18 @@ def value_tables(
     """The generator's own value tables in the dtypes of the rows, or those of training."""
     if tables is None:
         return rows.tables
-    pairs = zip(tables, rows.tables, strict=True)
-    return [canonical_floats(cast_like(own, table)) for own, table in pairs]
+    of_features = zip(tables, rows.tables, strict=True)
+    return [canonical_floats(cast_like(own, trained)) for own, trained in of_features]
 
 
-def _features(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> Sequence[Feature]:
+def _with_tables(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> Sequence[Feature]:
     """The features, the mutable ones with other tables of values."""
     if tables is rows.tables:
         return rows.schema.features
     features = list(rows.schema.features)
-    for position, table in zip(rows.schema.mutable, tables, strict=True):
+    for column, table in zip(rows.schema.mutable, tables, strict=True):
         has_missing = bool(table.isna().any())
-        features[position] = replace(features[position], table=table, has_missing=has_missing)
+        features[column] = replace(features[column], table=table, has_missing=has_missing)
     return features
 
 
@@ -158,4 +158,5 @@ def _own_codes(rows: EncodedRows, positions: IntArray, features: Sequence[Featur
     mutable = rows.schema.mutable
     if features is rows.schema.features:
         return rows.codes[np.ix_(mutable, positions)]
-    return np.stack([features[at].encode(rows.own(int(at), positions))[0] for at in mutable])
+    own = (features[column].encode(rows.own(int(column), positions)) for column in mutable)
+    return np.stack([codes for codes, _ in own])

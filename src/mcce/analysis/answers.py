@@ -94,9 +94,9 @@ class EncodedAnswers:
         acted[[column.place for column in computed]] = False
         return cls(factuals, owner, rows, changed[schema.mutable], acted)
 
-    def take(self, some: slice) -> EncodedAnswers:
-        """Some of the counterfactuals."""
-        numbers = np.arange(len(self))[some]
+    def take(self, chunk: slice) -> EncodedAnswers:
+        """Consecutive counterfactuals."""
+        numbers = np.arange(len(self))[chunk]
         return replace(
             self,
             owner=self.owner[numbers],
@@ -113,10 +113,10 @@ class EncodedAnswers:
     @cached_property
     def tables(self) -> list[pd.Series[Any]]:
         """Per mutable feature the cells of the counterfactuals, and then the training values."""
-        cells = [self.rows.frame.iloc[:, position] for position in self.rows.schema.mutable]
+        columns = [self.rows.frame.iloc[:, column] for column in self.rows.schema.mutable]
         return [
-            pd.concat([cast_like(own, table), table], ignore_index=True)
-            for own, table in zip(cells, self.factuals.tables, strict=True)
+            pd.concat([cast_like(cells, table), table], ignore_index=True)
+            for cells, table in zip(columns, self.factuals.tables, strict=True)
         ]
 
 
@@ -166,9 +166,9 @@ def in_chunks(
     """The counterfactuals chunk by chunk, each with its first number, and a progress bar."""
     bar = ProgressBar(len(answers), what, verbose)
     try:
-        for some in chunks(n_rows):
-            yield some.start, answers.take(some)
-            bar.show(some.stop)
+        for chunk in chunks(n_rows):
+            yield chunk.start, answers.take(chunk)
+            bar.show(chunk.stop)
     finally:
         bar.close()
 
@@ -195,10 +195,10 @@ def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:
     """Cells that are not the person's own, shape (n_features, n_rows)."""
     changed = factuals.codes != rows.codes
     unseen = (factuals.codes < 0) & (rows.codes < 0)
-    for position in np.flatnonzero(unseen.any(axis=1)).tolist():
-        at = np.flatnonzero(unseen[position])
-        before, after = (side.frame.iloc[:, position].iloc[at] for side in (factuals, rows))
-        changed[position, at] = differ(before, after)
+    for column in np.flatnonzero(unseen.any(axis=1)).tolist():
+        row = np.flatnonzero(unseen[column])
+        before, after = (side.frame.iloc[row, column] for side in (factuals, rows))
+        changed[column, row] = differ(before, after)
     return changed
 
 
@@ -221,13 +221,13 @@ class Requirements:
         relations = kept_relations(fitted, settings, constraints)
         weighing = replace(fitted, distance=weighted(fitted.distance, constraints))
         # Constraints on whole rows are checked with all others, by the values of rows.
-        none = Constraints.bind(None, fitted.schema)
+        no_constraints = Constraints.bind(None, fitted.schema)
         recomputes = search.consequences == "recompute"
         return cls(
             fitted.decision.with_margin(search.margin),
             constraints,
             [found.relation for found in relations],
-            row_rules(weighing, search, none, relations, {}),
+            row_rules(weighing, search, no_constraints, relations, {}),
             computed_columns(relations, constraints) if recomputes else (),
         )
 
@@ -269,9 +269,10 @@ class Trials(AnswerVariants):
         constraints = self._requirements.constraints
         if constraints.discouraged and answer.size:
             made = constraints.discouraged_changes(rows.rows, rows.owner, rows.frame)
-            for at, makes in made.items():
-                own = self.answers.rows.frame.iloc[:, at].iloc[answer].reset_index(drop=True)
-                discouraged |= makes & differ(own, rows.frame.iloc[:, at].reset_index(drop=True))
+            for column, makes in made.items():
+                before = self.answers.rows.frame.iloc[answer, column].reset_index(drop=True)
+                after = rows.frame.iloc[:, column].reset_index(drop=True)
+                discouraged |= makes & differ(before, after)
         return discouraged
 
     def try_variants(

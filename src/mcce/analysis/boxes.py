@@ -55,22 +55,22 @@ def find_boxes(moves: Moves, trials: Trials, reach: IntArray, seed: int, per_fea
     n_features = reach.any(axis=0).sum(axis=0)
     answer = np.flatnonzero(n_features >= 2)
     n_rows = per_feature * n_features[answer]
-    search = _BoxSearch(moves, answer, reach[:, :, answer], seed)
+    boxes = _ShrinkingBoxes(moves, answer, reach[:, :, answer], seed)
 
     def try_steps(answer: IntArray, steps: IntArray, *, score: bool = True) -> Held:
         return trials.try_variants(answer, moves.codes(answer, steps), score=score)
 
     allowed = partial(try_steps, score=False)
-    search.shorten(allowed, np.full(answer.size, N_FREE_ROWS))
-    search.cut(allowed, np.full(answer.size, N_FREE_POINTS))
-    search.forget()
+    boxes.shorten(allowed, np.full(answer.size, N_FREE_ROWS))
+    boxes.cut(allowed, np.full(answer.size, N_FREE_POINTS))
+    boxes.forget()
     # At most half of the rows are for corners, and a quarter is for points that may cut.
-    search.shorten(try_steps, n_rows // 2)
-    search.cut(try_steps, n_rows // 4)
-    return search.finish(try_steps, n_rows - search.n_counted)
+    boxes.shorten(try_steps, n_rows // 2)
+    boxes.cut(try_steps, n_rows // 4)
+    return boxes.finish(try_steps, n_rows - boxes.n_counted)
 
 
-class _BoxSearch:
+class _ShrinkingBoxes:
     """Boxes that become smaller, and the points that were tried.
 
     ``sides`` are as those of :class:`Boxes`, and ``n_counted`` counts the tests that count.
@@ -78,7 +78,7 @@ class _BoxSearch:
 
     def __init__(self, moves: Moves, answer: IntArray, sides: IntArray, seed: int) -> None:
         self.sides = sides
-        self._answer, self._positions = answer, moves.answers.rows.schema.mutable
+        self._answer, self._columns = answer, moves.answers.rows.schema.mutable
         self._keys = person_keys(seed, moves.answers.rows.tree_codes[:, answer].T)
         self._n_drawn = MAX_CORNERS
         self.forget()
@@ -101,11 +101,12 @@ class _BoxSearch:
         n_halvings = np.minimum((n_rows - n_corners) // np.maximum(n_failed, 1), N_HALVINGS)
         low, high = np.zeros(n_rows.size), np.ones(n_rows.size)
         for halving in range(N_HALVINGS):
-            middle, now = (low + high) / 2, n_halvings[box] > halving
-            sides = _shortened(self.sides, weak, middle)
-            held = self._try(test, box[now], _steps_to(sides, box[now], upper[:, now]))
+            goes_on = n_halvings[box] > halving
+            box, upper, middle = box[goes_on], upper[:, goes_on], (low + high) / 2
+            steps = _steps_to(_shortened(self.sides, weak, middle), box, upper)
+            held = self._try(test, box, steps)
             tried, fails = np.zeros((2, n_rows.size), dtype=bool)
-            tried[box[now]], fails[box[now][~held]] = True, True
+            tried[box], fails[box[~held]] = True, True
             low = np.where(tried & ~fails, middle, low)
             high = np.where(tried & fails, middle, high)
         self.sides = _shortened(self.sides, weak, low)
@@ -140,7 +141,7 @@ class _BoxSearch:
         steps = np.zeros_like(below)
         for place in np.flatnonzero(self.sides.any(axis=(0, 2))).tolist():
             n_values = self.sides[:, place, box].sum(axis=0) + 1
-            steps[place] = pick(keys, int(self._positions[place]), n_values) - below[place]
+            steps[place] = pick(keys, int(self._columns[place]), n_values) - below[place]
         new = self._are_new(box, steps)
         return box[new], steps[:, new]
 
@@ -167,7 +168,7 @@ class _BoxSearch:
         many = np.flatnonzero((n_all > most)[box])
         keys = draw_keys(self._keys, np.arange(MAX_CORNERS))[box[many], number[many]]
         for place in np.flatnonzero(free.any(axis=1)).tolist():
-            upper[place, many] = pick(keys, int(self._positions[place]), np.full(many.size, 2)) == 1
+            upper[place, many] = pick(keys, int(self._columns[place]), np.full(many.size, 2)) == 1
         return box, upper
 
     def _are_new(self, box: IntArray, steps: IntArray) -> BoolArray:
@@ -183,15 +184,15 @@ class _BoxSearch:
         self.sides = self.sides.copy()
         number = times_seen_before(box)
         for turn in range(int(number.max(initial=-1)) + 1):
-            now = np.flatnonzero(number == turn)
-            now = now[_are_inside(self.sides, box[now], steps[:, now])]
-            step, length = steps[:, now], self.sides[:, :, box[now]]
+            point = np.flatnonzero(number == turn)
+            point = point[_are_inside(self.sides, box[point], steps[:, point])]
+            step, length = steps[:, point], self.sides[:, :, box[point]]
             is_upper = (step > 0).astype(np.int64)
             cut = np.take_along_axis(length, is_upper[None], axis=0)[0] - np.abs(step) + 1
             left = np.where(step == 0, -1.0, 1 - cut / (1 + length.sum(axis=0)))
             place = left.argmax(axis=0)
-            point = np.arange(now.size)
-            self.sides[is_upper[place, point], place, box[now]] = np.abs(step[place, point]) - 1
+            chosen = place, np.arange(point.size)
+            self.sides[is_upper[chosen], place, box[point]] = np.abs(step[chosen]) - 1
 
 
 def _steps_to(sides: IntArray, box: IntArray, upper: BoolArray) -> IntArray:
@@ -202,16 +203,16 @@ def _steps_to(sides: IntArray, box: IntArray, upper: BoolArray) -> IntArray:
 def _common_sides(sides: IntArray, box: IntArray, upper: BoolArray) -> BoolArray:
     """The sides that the given corners of a box have in common, or if there are none, all."""
     n_corners = np.zeros(sides.shape, dtype=np.int64)
-    for side, has in enumerate((~upper, upper)):
-        np.add.at(n_corners[side].T, box, has.T.astype(np.int64))
+    for side, has_corner in enumerate((~upper, upper)):
+        np.add.at(n_corners[side].T, box, has_corner.T.astype(np.int64))
     n_corners[sides == 0] = 0
     common = (n_corners == np.bincount(box, minlength=sides.shape[2])) & (n_corners > 0)
     return np.where(common.any(axis=(0, 1)), common, n_corners > 0)
 
 
-def _shortened(sides: IntArray, which: BoolArray, share: FloatArray) -> IntArray:
-    """Boxes of which some sides have only a share of their length."""
-    return np.where(which, np.floor(sides * share).astype(np.int64), sides)
+def _shortened(sides: IntArray, weak: BoolArray, share: FloatArray) -> IntArray:
+    """Boxes whose weak sides have only a share of their length."""
+    return np.where(weak, np.floor(sides * share).astype(np.int64), sides)
 
 
 def _are_inside(sides: IntArray, box: IntArray, steps: IntArray) -> BoolArray:

@@ -49,14 +49,14 @@ class Moves:
         schema = answers.rows.schema
         movable = answers.acted.copy()
         start, farthest = np.zeros((2, 2, *movable.shape), dtype=np.int64)
-        for place, position in enumerate(schema.mutable):
-            feature = schema.features[position]
+        for place, column in enumerate(schema.mutable):
+            feature = schema.features[column]
             if feature.kind == "categorical":
                 movable[place] = False
                 continue
-            below, missing = _count_below(answers, position, feature)
+            below, missing = _count_below(answers, column, feature)
             movable[place] &= ~missing
-            seen = answers.rows.codes[position] >= 0
+            seen = answers.rows.codes[column] >= 0
             start[:, place] = below, below - ~seen
             farthest[:, place] = below, len(feature.known) - 1 - start[1, place]
         return cls(answers, movable, start, np.where(movable, farthest, 0))
@@ -75,14 +75,14 @@ class Moves:
 
 
 def _count_below(
-    answers: EncodedAnswers, position: int, feature: Feature
+    answers: EncodedAnswers, column: int, feature: Feature
 ) -> tuple[IntArray, BoolArray]:
     """How many training values are below each number, and which are missing."""
-    cells = answers.rows.frame.iloc[:, position]
+    cells = answers.rows.frame.iloc[:, column]
     numbers = as_comparable(cells, feature.table.dtype)
     missing = numbers != numbers
     known = as_comparable(feature.known, feature.table.dtype)
-    exact = answers.rows.codes[position].astype(np.int64)
+    exact = answers.rows.codes[column].astype(np.int64)
     below = np.searchsorted(known, np.where(missing, 0, numbers))
     return np.where(exact >= 0, exact, below), missing.astype(bool)
 
@@ -164,6 +164,5 @@ class _Sides:
         """The steps around the widest gap between those that held."""
         if self.held.shape[1] == 1:
             return self.good, self.good + 1
-        at = np.diff(self.held, axis=1).argmax(axis=1)[:, None]
-        low, high = (np.take_along_axis(self.held, at + i, axis=1)[:, 0] for i in (0, 1))
-        return low, high
+        side, widest = np.arange(len(self.held)), np.diff(self.held, axis=1).argmax(axis=1)
+        return self.held[side, widest], self.held[side, widest + 1]

@@ -55,8 +55,8 @@ def find_ranges(
     schema = settings.fitted.schema
     answers = EncodedAnswers.read(schema, result, settings.requirements.computed)
     parts, valid = list[pd.DataFrame](), list[BoolArray]()
-    for first, some in in_chunks(answers, rows_at_once(answers), "ranges", verbose):
-        ranges = ranges_of(settings, Trials(settings.requirements, some))
+    for first, chunk in in_chunks(answers, rows_at_once(answers), "ranges", verbose):
+        ranges = ranges_of(settings, Trials(settings.requirements, chunk))
         parts.append(tabulate(ranges, settings.fitted, first))
         valid.append(ranges.valid)
     warn_of_refused(np.concatenate(valid), "have no ranges")
@@ -64,7 +64,7 @@ def find_ranges(
 
 
 def ranges_of(settings: RangeSettings, trials: Trials) -> FoundRanges:
-    """The ranges of some counterfactuals."""
+    """The ranges of a chunk of counterfactuals."""
     moves = Moves.of(trials.answers)
     levels = _find_levels(trials.answers, trials, settings.fitted.value_counts)
     reach, n_tried = _find_reach(moves, trials)
@@ -75,7 +75,7 @@ def ranges_of(settings: RangeSettings, trials: Trials) -> FoundRanges:
 def rows_at_once(answers: EncodedAnswers) -> IntArray:
     """How many variants of each counterfactual are made at the same time, at most."""
     schema = answers.rows.schema
-    features = [schema.features[position] for position in schema.mutable]
+    features = [schema.features[column] for column in schema.mutable]
     n_levels = [min(f.n_codes, MAX_TRIED_LEVELS) * (f.kind == "categorical") for f in features]
     return np.maximum(np.array(n_levels) @ answers.acted, MAX_CORNERS + N_FREE_POINTS)
 
@@ -105,16 +105,17 @@ def _find_levels(
     """The other levels that changed categories could have, the most frequent first."""
     schema = answers.rows.schema
     listed = [np.zeros((3, 0), dtype=np.int64)]
-    for place, position in enumerate(schema.mutable):
-        feature = schema.features[position]
+    for place, column in enumerate(schema.mutable):
+        feature = schema.features[column]
         if feature.kind == "numeric":
             continue
         levels = np.arange(len(feature.known))
         if counts is not None:
             levels = levels[np.argsort(-counts[place][levels], kind="stable")]
-        levels, at = levels[:MAX_TRIED_LEVELS], np.flatnonzero(answers.acted[place] & trials.valid)
-        pairs = np.stack(np.broadcast_arrays(place, at[:, None], levels)).reshape(3, -1)
-        listed.append(pairs[:, pairs[2] != answers.rows.codes[position, pairs[1]]])
+        answer = np.flatnonzero(answers.acted[place] & trials.valid)[:, None]
+        of_each = np.broadcast_arrays(place, answer, levels[:MAX_TRIED_LEVELS])
+        triples = np.stack(of_each).reshape(3, -1)
+        listed.append(triples[:, triples[2] != answers.rows.codes[column, triples[1]]])
     place, answer, level = np.concatenate(listed, axis=1)
     codes = answers.codes[:, answer]
     own = answers.factuals.codes[schema.mutable[place], answers.owner[answer]]
@@ -140,7 +141,7 @@ class OtherLevels:
 
 @dataclass(frozen=True, eq=False)
 class FoundRanges:
-    """What was found for some counterfactuals."""
+    """What was found for a chunk of counterfactuals."""
 
     moves: Moves
     valid: BoolArray
@@ -154,13 +155,13 @@ def tabulate(ranges: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
     """One row per counterfactual, numbered in ``answer``, and changed feature."""
     rows = ranges.moves.answers.rows
     given = rows.frame.columns.get_indexer(rows.given_columns)
-    place_of = {int(position): place for place, position in enumerate(rows.schema.mutable)}
-    ordered = [place_of[at] for at in given.tolist() if at in place_of]
+    place_of = {int(column): place for place, column in enumerate(rows.schema.mutable)}
+    ordered = [place_of[column] for column in given.tolist() if column in place_of]
     acted = ranges.moves.answers.acted
     in_boxes = _count_in_boxes(ranges, fitted.plausibility)
     # The columns are needed even if nothing is changed.
-    some = [place for place in ordered if acted[place].any()] or ordered[:1]
-    parts = [_tabulate_feature(ranges, place, fitted, in_boxes) for place in some]
+    places = [place for place in ordered if acted[place].any()] or ordered[:1]
+    parts = [_tabulate_feature(ranges, place, fitted, in_boxes) for place in places]
     table = pd.concat(parts, ignore_index=True).sort_values("answer", kind="stable")
     return table.assign(answer=table["answer"] + first)
 
@@ -179,83 +180,83 @@ def _tabulate_feature(
     """The rows of one feature."""
     moves, answers = ranges.moves, ranges.moves.answers
     feature = fitted.schema.features[fitted.schema.mutable[place]]
-    at = np.flatnonzero(answers.acted[place])
-    ranged = (moves.movable[place] & ranges.valid)[at]
-    reach = ranges.reach[:, place, at]
-    low_open, high_open = (reach == moves.farthest[:, place, at]) & ranged
+    answer = np.flatnonzero(answers.acted[place])
+    ranged = (moves.movable[place] & ranges.valid)[answer]
+    reach = ranges.reach[:, place, answer]
+    low_open, high_open = (reach == moves.farthest[:, place, answer]) & ranged
     table = pd.DataFrame(
         {
-            "answer": at,
-            "feature": pd.Series([feature.name] * at.size, dtype=object),
-            "kind": pd.Series([feature.kind] * at.size, dtype=object),
-            "value": _cells(moves, place, at, np.zeros(at.size, dtype=np.int64)),
-            "low": _cells(moves, place, at, -reach[0], where=ranged),
-            "high": _cells(moves, place, at, reach[1], where=ranged),
+            "answer": answer,
+            "feature": pd.Series([feature.name] * answer.size, dtype=object),
+            "kind": pd.Series([feature.kind] * answer.size, dtype=object),
+            "value": _cells(moves, place, answer, np.zeros(answer.size, dtype=np.int64)),
+            "low": _cells(moves, place, answer, -reach[0], where=ranged),
+            "high": _cells(moves, place, answer, reach[1], where=ranged),
             "low_open": low_open,
             "high_open": high_open,
-            "others": _other_levels(ranges, place, at),
-            "n_training": _count_training(ranges, place, at, fitted),
-            "n_tried": ranges.n_tried[place, at],
+            "others": _other_levels(ranges, place, answer),
+            "n_training": _count_training(ranges, place, answer, fitted),
+            "n_tried": ranges.n_tried[place, answer],
         }
     )
-    return table.assign(**_box_columns(ranges, place, at, in_boxes))
+    return table.assign(**_box_columns(ranges, place, answer, in_boxes))
 
 
 def _cells(
-    moves: Moves, place: int, at: IntArray, steps: IntArray, where: BoolArray | None = None
+    moves: Moves, place: int, answer: IntArray, steps: IntArray, where: BoolArray | None = None
 ) -> pd.Series[Any]:
-    """The values that steps from some counterfactuals lead to; None where there are none."""
-    trained = np.where(steps < 0, *moves.start[:, place, at]) + steps
-    codes = np.where(steps == 0, at, len(moves.answers) + trained)
+    """The values that steps from counterfactuals lead to; None where there are none."""
+    trained = np.where(steps < 0, *moves.start[:, place, answer]) + steps
+    codes = np.where(steps == 0, answer, len(moves.answers) + trained)
     cells = moves.answers.tables[place].iloc[codes].astype(object).to_numpy(dtype=object, copy=True)
     if where is not None:
         cells[~where] = None
     return pd.Series(cells, dtype=object)
 
 
-def _other_levels(ranges: FoundRanges, place: int, at: IntArray) -> pd.Series[Any]:
-    """The other levels of some counterfactuals, a list each."""
+def _other_levels(ranges: FoundRanges, place: int, answer: IntArray) -> pd.Series[Any]:
+    """The other levels of counterfactuals, a list each."""
     levels, answers = ranges.levels, ranges.moves.answers
-    lists: dict[int, list[Any]] = {int(answer): [] for answer in at}
-    here = levels.place == place
-    cells = answers.tables[place].iloc[len(answers) + levels.level[here]].astype(object)
-    for answer, cell in zip(levels.answer[here].tolist(), cells, strict=True):
-        lists[answer].append(cell)
+    lists: dict[int, list[Any]] = {number: [] for number in answer.tolist()}
+    of_place = levels.place == place
+    cells = answers.tables[place].iloc[len(answers) + levels.level[of_place]].astype(object)
+    for number, cell in zip(levels.answer[of_place].tolist(), cells, strict=True):
+        lists[number].append(cell)
     return pd.Series(list(lists.values()), dtype=object)
 
 
 def _count_training(
-    ranges: FoundRanges, place: int, at: IntArray, fitted: Fitted
+    ranges: FoundRanges, place: int, answer: IntArray, fitted: Fitted
 ) -> pd.Series[Any]:
     """How many training rows have a value of the range, or one of the levels."""
     if fitted.value_counts is None:
-        return pd.Series([pd.NA] * at.size, dtype="Int64")
-    counts, moves = fitted.value_counts[place], ranges.moves
-    exact = moves.answers.rows.codes[fitted.schema.mutable[place], at]
+        return pd.Series([pd.NA] * answer.size, dtype="Int64")
+    counts, moves, levels = fitted.value_counts[place], ranges.moves, ranges.levels
+    exact = moves.answers.rows.codes[fitted.schema.mutable[place], answer]
     total = np.where(exact >= 0, counts[exact], 0)
-    of = ranges.levels.place == place
+    of_place = levels.place == place
     others = np.zeros(ranges.valid.size, dtype=np.int64)
-    np.add.at(others, ranges.levels.answer[of], counts[ranges.levels.level[of]])
-    total += others[at]
-    first, last = moves.start[:, place, at] + ranges.reach[:, place, at] * np.array([[-1], [1]])
-    before = np.concatenate([[0], np.cumsum(counts)])
-    moved = moves.movable[place, at]
-    total[moved] = (before[last + 1] - before[first])[moved]
-    return pd.Series(total, dtype="Int64").where(ranges.valid[at])
+    np.add.at(others, levels.answer[of_place], counts[levels.level[of_place]])
+    total += others[answer]
+    ends = moves.start[:, place, answer] + ranges.reach[:, place, answer] * np.array([[-1], [1]])
+    n_before = np.concatenate([[0], np.cumsum(counts)])
+    movable = moves.movable[place, answer]
+    total[movable] = (n_before[ends[1] + 1] - n_before[ends[0]])[movable]
+    return pd.Series(total, dtype="Int64").where(ranges.valid[answer])
 
 
 def _box_columns(
-    ranges: FoundRanges, place: int, at: IntArray, counts: pd.DataFrame
+    ranges: FoundRanges, place: int, answer: IntArray, counts: pd.DataFrame
 ) -> dict[str, Any]:
     """The columns of the table that describe boxes."""
     boxes, moves = ranges.boxes, ranges.moves
-    boxed = moves.movable[place, at] & np.isin(at, boxes.answer)
-    sides = np.zeros((2, at.size), dtype=np.int64)
-    sides[:, boxed] = boxes.sides[:, place, np.searchsorted(boxes.answer, at[boxed])]
-    of_each = counts.reindex(at).reset_index(drop=True)
+    boxed = moves.movable[place, answer] & np.isin(answer, boxes.answer)
+    sides = np.zeros((2, answer.size), dtype=np.int64)
+    sides[:, boxed] = boxes.sides[:, place, np.searchsorted(boxes.answer, answer[boxed])]
+    of_each = counts.reindex(answer).reset_index(drop=True)
     return {
-        "box_low": _cells(moves, place, at, -sides[0], where=boxed),
-        "box_high": _cells(moves, place, at, sides[1], where=boxed),
+        "box_low": _cells(moves, place, answer, -sides[0], where=boxed),
+        "box_high": _cells(moves, place, answer, sides[1], where=boxed),
         **{str(name): column.where(boxed) for name, column in of_each.items()},
     }
 

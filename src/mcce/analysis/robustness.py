@@ -51,8 +51,8 @@ def measure_robustness(
     required = settings.requirements
     answers = EncodedAnswers.read(required.constraints.schema, result, required.computed)
     n_rows = 1 + settings.n_perturbations + _count_parts(answers.acted)
-    some = in_chunks(answers, n_rows, "robustness", verbose)
-    parts = [_measure(settings, chunk) for _, chunk in some]
+    chunks = in_chunks(answers, n_rows, "robustness", verbose)
+    parts = [_measure(settings, chunk) for _, chunk in chunks]
     labels = result.to_pandas().frame.index
     measured = pd.concat(parts, ignore_index=True).set_axis(labels)
     warn_of_refused(measured["valid"].to_numpy(), "their margin is not positive")
@@ -60,7 +60,7 @@ def measure_robustness(
 
 
 def _measure(settings: RobustnessSettings, answers: EncodedAnswers) -> pd.DataFrame:
-    """Robustness of some counterfactuals, by one call of the predictor."""
+    """Robustness of a chunk of counterfactuals, by one call of the predictor."""
     n_answers = len(answers)
     moved, moved_codes = _moves(settings, answers)
     partly, partly_codes = _parts(answers)
@@ -126,9 +126,9 @@ def _neighbours(answers: EncodedAnswers, scale: float) -> tuple[IntArray, IntArr
     """
     schema = answers.rows.schema
     first, count = np.zeros((2, *answers.changed.shape), dtype=np.int64)
-    for place, position in enumerate(schema.mutable):
-        feature, own = schema.features[position], answers.rows.codes[position]
-        values = answers.rows.numbers(position)
+    for place, column in enumerate(schema.mutable):
+        feature, own = schema.features[column], answers.rows.codes[column]
+        values = answers.rows.numbers(column)
         if feature.numbers is None or values is None or feature.spread == 0:
             continue
         # In the unit of training, if training held the value.
@@ -144,20 +144,20 @@ def _neighbours(answers: EncodedAnswers, scale: float) -> tuple[IntArray, IntArr
 
 def _parts(answers: EncodedAnswers) -> tuple[IntArray, Codes]:
     """Partial versions: the number of the counterfactual of each, and their codes."""
-    changed = answers.acted
-    answer, number = numbered(_count_parts(changed))
-    n_changed = changed.sum(axis=0)[answer]
+    acted = answers.acted
+    answer, number = numbered(_count_parts(acted))
+    n_changed = acted.sum(axis=0)[answer]
     # The number of each change among those of its counterfactual; arbitrary where nothing changes.
-    change = np.maximum(np.cumsum(changed, axis=0) - 1, 0)[:, answer]
+    change = np.maximum(np.cumsum(acted, axis=0) - 1, 0)[:, answer]
     in_subset = ((number + 1) >> change) % 2 == 1
     alone_or_left_out = np.where(number < n_changed, change == number, change != number - n_changed)
-    made = np.where(n_changed <= ALL_SUBSETS_OF, in_subset, alone_or_left_out)
-    return answer, np.where(made, answers.codes[:, answer], np.int32(OWN))
+    is_made = np.where(n_changed <= ALL_SUBSETS_OF, in_subset, alone_or_left_out)
+    return answer, np.where(is_made, answers.codes[:, answer], np.int32(OWN))
 
 
-def _count_parts(changed: BoolArray) -> IntArray:
+def _count_parts(acted: BoolArray) -> IntArray:
     """How many partial versions of each counterfactual are scored."""
-    n_changed = changed.sum(axis=0)
+    n_changed = acted.sum(axis=0)
     n_subsets = 2 ** np.clip(n_changed, 1, ALL_SUBSETS_OF) - 2
     return np.where(n_changed <= ALL_SUBSETS_OF, n_subsets, 2 * n_changed)
 

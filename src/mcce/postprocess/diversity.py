@@ -35,35 +35,36 @@ class NonRedundant:
         self._kept: Codes = np.full((n_mutable, n_people, n_wanted), OWN, dtype=np.int32)
         self._n_kept: IntArray = np.zeros(n_people, dtype=np.int64)
 
-    def needed(self, person: IntArray, codes: Codes) -> BoolArray:
+    def needed(self, people: IntArray, codes: Codes) -> BoolArray:
         """Which candidates no kept one makes redundant, shape (n_people, n_draws)."""
         needed = np.ones(codes.shape[1:], dtype=bool)
-        for at in range(int(self._n_kept[person].max(initial=0))):
-            some = np.flatnonzero(self._n_kept[person] > at)
-            needed[some] &= ~_include(codes[:, some], self._kept[:, person[some], at])
+        n_kept = self._n_kept[people]
+        for number in range(int(n_kept.max(initial=0))):
+            row = np.flatnonzero(n_kept > number)
+            needed[row] &= ~_include(codes[:, row], self._kept[:, people[row], number])
         return needed
 
-    def keep(self, person: IntArray, codes: Codes, valid: BoolArray) -> BoolArray:
+    def keep(self, people: IntArray, codes: Codes, valid: BoolArray) -> BoolArray:
         """Keep the valid candidates that are not redundant, best first; returns which."""
         left, kept = valid.copy(), np.zeros_like(valid)
         while True:
-            room = self._n_kept[person] < self._kept.shape[2]
-            some = np.flatnonzero(left.any(axis=1) & room)
-            if not some.size:
+            has_room = self._n_kept[people] < self._kept.shape[2]
+            row = np.flatnonzero(left.any(axis=1) & has_room)
+            if not row.size:
                 return kept
-            at, who = left[some].argmax(axis=1), person[some]
-            best = codes[:, some, at]
-            kept[some, at] = True
-            self._kept[:, who, self._n_kept[who]] = best
-            self._n_kept[who] += 1
-            left[some] &= ~_include(codes[:, some], best)
+            draw, person = left[row].argmax(axis=1), people[row]
+            best = codes[:, row, draw]
+            kept[row, draw] = True
+            self._kept[:, person, self._n_kept[person]] = best
+            self._n_kept[person] += 1
+            left[row] &= ~_include(codes[:, row], best)
 
 
 def _include(codes: Codes, better: Codes) -> BoolArray:
     """Which candidates make all changes of ``better``, one candidate of each person."""
     included = np.ones(codes.shape[1:], dtype=bool)
-    for theirs, change in zip(codes, better[:, :, None], strict=True):
-        included &= (theirs == change) | (change == OWN)
+    for code, change in zip(codes, better[:, :, None], strict=True):
+        included &= (code == change) | (change == OWN)
     return included
 
 
@@ -71,8 +72,9 @@ def diverse_ranks(
     rows: CandidateRows, rank_index: IntArray, gower: FloatArray, ranking: Ranking
 ) -> IntArray:
     """Rank of each pooled candidate among its person's answers, from 1; 0 for those not taken."""
-    people, row = np.unique(rows.owner, return_inverse=True)
-    everyone, shape = np.arange(people.size), (people.size, int(rank_index.max(initial=0)) + 1)
+    positions, row = np.unique(rows.owner, return_inverse=True)
+    everyone = np.arange(positions.size)
+    shape = positions.size, int(rank_index.max(initial=0)) + 1
     distance, diversity = ranking.rules.distance, ranking.diversity or 0.0
     if is_gower(distance):
         distance, to_person = Gower(), gower
@@ -81,16 +83,16 @@ def diverse_ranks(
     number, free = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
     number[row, rank_index], free[row, rank_index] = np.arange(row.size), True
     cost = np.minimum(to_person, MAX_FINITE_DISTANCE)[number] if row.size else np.zeros(shape)
-    codes, tables = _codes_of_all_cells(rows, people, row)
+    codes, tables = _codes_of_all_cells(rows, positions, row)
     pooled, codes = rows.rows.schema.encode(rows.frame), codes[:, number]
 
     rank, nearest = np.zeros(shape, dtype=np.int64), np.full(shape, MAX_FINITE_DISTANCE)
-    taken = np.zeros(people.size, dtype=np.int64)
+    taken = np.zeros(positions.size, dtype=np.int64)
     for answer in range(1, ranking.n_counterfactuals + 1):
-        some = np.flatnonzero(free.any(axis=1))
-        if not some.size:
+        left = np.flatnonzero(free.any(axis=1))
+        if not left.size:
             break
-        rank[some, taken[some]], free[some, taken[some]] = answer, False
+        rank[left, taken[left]], free[left, taken[left]] = answer, False
         # As if the one taken last were the person's own row.
         owner, own_codes = number[everyone, taken], codes[:, everyone, taken]
         to_taken = distance(Candidates.of(pooled, owner, codes, own_codes, tables))
@@ -101,13 +103,13 @@ def diverse_ranks(
 
 
 def _codes_of_all_cells(
-    rows: CandidateRows, people: IntArray, row: IntArray
+    rows: CandidateRows, positions: IntArray, row: IntArray
 ) -> tuple[Codes, list[pd.Series]]:
     """Codes of candidates in tables to which the people's own cells are added."""
     sizes = np.array([len(table) for table in rows.tables])
     codes = np.where(rows.codes == OWN, sizes[:, None] + row, rows.codes).astype(np.int32)
-    pairs = zip(rows.tables, rows.rows.schema.mutable.tolist(), strict=True)
+    of_features = zip(rows.tables, rows.rows.schema.mutable.tolist(), strict=True)
     return codes, [
-        pd.concat([table, rows.rows.own(position, people)], ignore_index=True)
-        for table, position in pairs
+        pd.concat([table, rows.rows.own(column, positions)], ignore_index=True)
+        for table, column in of_features
     ]

@@ -236,8 +236,8 @@ class IsPlausible:
         owner = selected.owner[odd]
         new = np.unique(owner[np.isnan(own[owner])])
         if new.size:
-            found = self.model.assess(rows.tree_codes[:, new], rows.all_numbers[:, new])
-            own[new] = found.nonconformity
+            own_rows = self.model.assess(rows.tree_codes[:, new], rows.all_numbers[:, new])
+            own[new] = own_rows.nonconformity
         plausible[odd] = assessed.nonconformity[odd] <= own[owner]
         return plausible
 

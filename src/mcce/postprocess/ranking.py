@@ -1,7 +1,7 @@
 """The order of candidates: by number of changes, then distance, then draw number.
 
-Paper, section "Post-processing". Ranks the candidates of a block for each
-person, and lists the best ones lazily.
+Paper, section "Post-processing". Ranks the candidates of a block for each person, and lists the
+best ones lazily.
 
 Always true: the order is strict, so ties are reproducible; the predictor is not called.
 """
@@ -59,34 +59,32 @@ class RankedCandidates:
         self.first = self.list_best(np.arange(candidates.positions.size), n_listed)
 
     def list_best(
-        self, person: IntArray, n_best: int | None = None, *, only_allowed: bool = True
+        self, people: IntArray, n_best: int | None = None, *, only_allowed: bool = True
     ) -> Listing:
-        """The best candidates of some people, or all of them; if asked, excluded ones too."""
-        allowed = self.candidates.distinct[self.candidates.group[person]]
+        """The best candidates of people, or all of them; if asked, excluded ones too."""
+        allowed = self.candidates.distinct[self.candidates.group[people]]
         rules, n_draws = self.ranking.rules, self.candidates.shape[1]
         for kept in self.passed if only_allowed else []:
-            allowed &= kept[person]
+            allowed &= kept[people]
         return rank(
-            self.candidates.comparison.take(person),
+            self.candidates.comparison.take(people),
             allowed,
             rank_by=self.ranking.rank_by,
             n_best=n_draws if n_best is None else min(n_best, n_draws),
             tolerance=self.ranking.tolerance,
             max_sparsity=rules.max_sparsity if only_allowed else None,
             max_distance=rules.max_distance if only_allowed else None,
-            distance=None if self._distance is None else self._distance[person],
-            axes=None if self._axes is None else self._axes.take(person),
+            distance=None if self._distance is None else self._distance[people],
+            axes=None if self._axes is None else self._axes.take(people),
         )
 
-    def plausible(self, person: IntArray, draw: Int32Array, some: BoolArray) -> BoolArray:
-        """Which of some candidates are plausible: all of them if that is not required."""
+    def plausible(self, people: IntArray, draw: Int32Array, valid: BoolArray) -> BoolArray:
+        """Which of the valid candidates are plausible: all of them if that is not required."""
         check = self.ranking.rules.plausible
         if check is None:
-            return some
-        who, at = np.nonzero(some)
-        plausible = np.zeros_like(some)
-        selected = self.candidates.select(person[who], draw[who, at])
-        plausible[who, at] = check.keeps(selected)
+            return valid
+        person, plausible = people[np.nonzero(valid)[0]], np.zeros_like(valid)
+        plausible[valid] = check.keeps(self.candidates.select(person, draw[valid]))
         return plausible
 
 
@@ -95,7 +93,6 @@ def _passed(candidates: Candidates, check: RowFilter) -> BoolArray:
     passed = np.zeros(candidates.shape, dtype=bool)
     person, draw = np.nonzero(candidates.distinct[candidates.group])
     for start in range(0, person.size, ROWS_PER_PIECE):
-        piece = slice(start, start + ROWS_PER_PIECE)
-        selected = candidates.select(person[piece], draw[piece])
-        passed[person[piece], draw[piece]] = check.keeps(selected)
+        piece = person[start : start + ROWS_PER_PIECE], draw[start : start + ROWS_PER_PIECE]
+        passed[piece] = check.keeps(candidates.select(*piece))
     return passed

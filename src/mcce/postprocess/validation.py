@@ -34,7 +34,7 @@ FIRST_OF_PROOFS = -(2**30)
 
 
 class LazyValidation:
-    """The search through one ranked block: ``next_batch`` until everyone is ``settled``."""
+    """The validation of one ranked block: ``next_batch`` until everyone is ``settled``."""
 
     def __init__(
         self,
@@ -73,38 +73,35 @@ class LazyValidation:
         Slightly fewer than were tried before, as calls are costly and so are rows. The number
         depends on nothing but the number of batches, so blocks do not change what is scored.
         """
-        wanted = self.ranked.n_wanted
-        person = np.flatnonzero(~self.settled)
-        at = self.n_tried + np.arange(max(wanted, int(BATCH_GROWTH * self.n_tried)))
+        n_wanted = self.ranked.n_wanted
+        people = np.flatnonzero(~self.settled)
+        entries = self.n_tried + np.arange(max(n_wanted, int(BATCH_GROWTH * self.n_tried)))
         n_listed = self.listing.draw.shape[1]
-        if at[-1] >= n_listed and n_listed < self.ranked.candidates.shape[1]:
-            self.listing = self.ranked.list_best(person, LIST_GROWTH * n_listed)
-            self._row[person] = np.arange(person.size)
-        listed = at < self.n_allowed[person][:, None]
-        place = self._row[person][:, None], np.minimum(at, self.listing.draw.shape[1] - 1)
-        draw, sparsity, gower = (
-            values[place]
-            for values in (self.listing.draw, self.listing.sparsity, self.listing.gower)
-        )
-        valid, score = self._validate(person, draw, listed)
-        rank_index = self.n_valid[person][:, None] + np.cumsum(valid, axis=1) - 1
-        new = valid & (rank_index < wanted)
-        best = person[np.nonzero(new)[0]], rank_index[new]
-        self._draw[best], self._score[best] = draw[new], score[new]
-        self._sparsity[best], self._gower[best] = sparsity[new], gower[new]
-        self.n_valid[person] += valid.sum(axis=1)
-        self.n_tried += at.size
+        if entries[-1] >= n_listed and n_listed < self.ranked.candidates.shape[1]:
+            self.listing = self.ranked.list_best(people, LIST_GROWTH * n_listed)
+            self._row[people] = np.arange(people.size)
+        listed = entries < self.n_allowed[people][:, None]
+        cells = self._row[people][:, None], np.minimum(entries, self.listing.draw.shape[1] - 1)
+        draw, sparsity = self.listing.draw[cells], self.listing.sparsity[cells]
+        valid, score = self._validate(people, draw, listed)
+        rank_index = self.n_valid[people][:, None] + np.cumsum(valid, axis=1) - 1
+        is_new = valid & (rank_index < n_wanted)
+        best = people[np.nonzero(is_new)[0]], rank_index[is_new]
+        self._draw[best], self._sparsity[best] = draw[is_new], sparsity[is_new]
+        self._score[best], self._gower[best] = score[is_new], self.listing.gower[cells][is_new]
+        self.n_valid[people] += valid.sum(axis=1)
+        self.n_tried += entries.size
 
     def answers(self) -> MeasuredRows:
         """The valid candidates that each person gets."""
         ranking = self.ranked.ranking
-        place = np.nonzero(np.arange(self.ranked.n_wanted) < self.n_valid[:, None])
-        person, rank = place[0], place[1] + 1
+        best = np.nonzero(np.arange(self.ranked.n_wanted) < self.n_valid[:, None])
+        person, rank = best[0], best[1] + 1
         if ranking.diversity is not None:
-            rows = self.ranked.candidates.select(person, self._draw[place])
-            rank = diverse_ranks(rows, place[1], self._gower[place], ranking)
-        values = self._score[place], self._sparsity[place], self._gower[place]
-        return self.to_measured(person, self._draw[place], rank, *values).take(rank > 0).sort()
+            rows = self.ranked.candidates.select(person, self._draw[best])
+            rank = diverse_ranks(rows, best[1], self._gower[best], ranking)
+        values = self._score[best], self._sparsity[best], self._gower[best]
+        return self.to_measured(person, self._draw[best], rank, *values).take(rank > 0).sort()
 
     def to_measured(
         self,
@@ -115,7 +112,7 @@ class LazyValidation:
         sparsity: Codes,
         gower: FloatArray,
     ) -> MeasuredRows:
-        """Selected candidates with their measures."""
+        """Candidates by person and draw, with their measures."""
         return MeasuredRows(
             rows=self.ranked.candidates.select(person, draw).compacted(),
             key=self._keys(person, draw),
@@ -125,46 +122,46 @@ class LazyValidation:
             gower=gower,
         )
 
-    def score_all(self, person: IntArray) -> Iterator[int]:
+    def score_all(self, people: IntArray) -> Iterator[int]:
         """Score all candidates of people, person by person; yields how many people are done.
 
         Batches grow with what was scored before, so that none takes much longer than all before.
         """
-        listing = self.ranked.list_best(person, only_allowed=False)
-        who, at = np.nonzero(np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None])
+        listing = self.ranked.list_best(people, only_allowed=False)
+        row, entry = np.nonzero(np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None])
         n_done = 0
-        while n_done < who.size:
+        while n_done < row.size:
             n_rows = min(max(N_EXCLUDED, int(BATCH_GROWTH * self.n_evaluated)), ROWS_PER_CALL)
             batch = slice(n_done, n_done + n_rows)
-            self._score_draws(person[who[batch]], listing.draw[who[batch], at[batch]])
+            self._score_draws(people[row[batch]], listing.draw[row[batch], entry[batch]])
             n_done = batch.stop
-            yield int(who[n_done]) if n_done < who.size else person.size
+            yield int(row[n_done]) if n_done < row.size else people.size
 
-    def list_all(self, person: IntArray) -> tuple[Listing, BoolArray, BoolArray, FloatArray]:
+    def list_all(self, people: IntArray) -> tuple[Listing, BoolArray, BoolArray, FloatArray]:
         """All distinct candidates of people, which are listed and valid, and their scores."""
-        listing = self.ranked.list_best(person, only_allowed=False)
+        listing = self.ranked.list_best(people, only_allowed=False)
         listed = np.arange(listing.draw.shape[1]) < listing.n_allowed[:, None]
-        return listing, listed, *self._score_listed(person, listing.draw, listed)
+        return listing, listed, *self._score_listed(people, listing.draw, listed)
 
     def _validate(
-        self, person: IntArray, draw: Int32Array, listed: BoolArray
+        self, people: IntArray, draw: Int32Array, listed: BoolArray
     ) -> tuple[BoolArray, FloatArray]:
         """Which candidates are valid and may be returned, and the scores of the listed ones."""
         if self._nonredundant is None:
-            valid, score = self._score_listed(person, draw, listed)
-            return self.ranked.plausible(person, draw, valid), score
-        codes = self.ranked.candidates.changes(person[:, None], draw)
-        listed &= self._nonredundant.needed(person, codes)
-        valid, score = self._score_listed(person, draw, listed)
-        valid = self.ranked.plausible(person, draw, valid)
-        return self._nonredundant.keep(person, codes, valid), score
+            valid, score = self._score_listed(people, draw, listed)
+            return self.ranked.plausible(people, draw, valid), score
+        codes = self.ranked.candidates.changes(people[:, None], draw)
+        listed = listed & self._nonredundant.needed(people, codes)
+        valid, score = self._score_listed(people, draw, listed)
+        valid = self.ranked.plausible(people, draw, valid)
+        return self._nonredundant.keep(people, codes, valid), score
 
     def _score_listed(
-        self, person: IntArray, draw: Int32Array, listed: BoolArray
+        self, people: IntArray, draw: Int32Array, listed: BoolArray
     ) -> tuple[BoolArray, FloatArray]:
         """Decision and score of the listed candidates, shape (n_people, n_draws)."""
         valid, score = np.zeros_like(listed), np.zeros(listed.shape)
-        scored = self._score_draws(person[np.nonzero(listed)[0]], draw[listed])
+        scored = self._score_draws(people[np.nonzero(listed)[0]], draw[listed])
         valid[listed], score[listed] = scored.valid, scored.score
         return valid, score
 
@@ -284,6 +281,7 @@ def _keys(whose: IntArray, codes: Codes) -> Codes:
 def score_in_calls(decision: Decision, rows: CandidateRows) -> ScoredRows:
     """Score and decision of rows, in calls of bounded size."""
     starts = range(0, max(rows.owner.size, 1), ROWS_PER_CALL)
-    parts = [decision.score(rows.take(slice(at, at + ROWS_PER_CALL)).frame) for at in starts]
+    calls = [slice(start, start + ROWS_PER_CALL) for start in starts]
+    parts = [decision.score(rows.take(call).frame) for call in calls]
     score = np.concatenate([part.score for part in parts])
     return ScoredRows(score, np.concatenate([part.valid for part in parts]))

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+import numpy as np
+
 from ..constraints.collection import Constraints
 from ..constraints.kinds import Frozen
 from ..distances import Gower, is_gower
@@ -42,22 +44,21 @@ MAX_SAMPLES = 10_000
 
 
 class Defaults(NamedTuple):
-    """What a named search requires of answers, unless told otherwise.
-
-    Without ``extra_changes``, the search puts the fewest changes first, whatever the gain.
-    """
+    """What a named search requires of answers, unless told otherwise."""
 
     min_plausibility: float = 0.0
     extra_changes: int = 0
+    # Whether fewer changes always come first, whatever the gain.
+    fewest_first: bool = True
 
 
 DEFAULTS: dict[str, Defaults] = {
     "paper": Defaults(),
-    "sparse": Defaults(min_plausibility=0.01),
-    "balanced": Defaults(min_plausibility=0.05, extra_changes=1),
-    "plausible": Defaults(min_plausibility=0.25, extra_changes=1),
-    "near": Defaults(min_plausibility=0.01),
-    "nearest": Defaults(min_plausibility=0.01, extra_changes=1000),
+    "sparse": Defaults(0.01),
+    "balanced": Defaults(0.05, extra_changes=1, fewest_first=False),
+    "plausible": Defaults(0.25, extra_changes=1, fewest_first=False),
+    "near": Defaults(0.01),
+    "nearest": Defaults(0.01, extra_changes=1000, fewest_first=False),
 }
 
 
@@ -114,8 +115,8 @@ class Search:
         count as changes. Only to reproduce tables that were counted that way; 0 counts exactly.
     max_evaluations
         Most rows the predictor scores per person, not counting the person's own row and the final
-        check. When they are used up, the person gets the best answers so
-        far, or a reason. None sets no limit. Not for the paper's search.
+        check. When they are used up, the person gets the best answers so far, or a reason. None
+        sets no limit. Not for the paper's search.
 
     See Also
     --------
@@ -154,7 +155,7 @@ class Search:
         expected = "at least 0 and below 1"
         check_real("min_plausibility", self.min_plausibility, expected, most=below_one)
         check_whole("extra_changes", self.extra_changes, 0, 1000)
-        if self.extra_changes and not defaults.extra_changes:
+        if self.extra_changes and defaults.fewest_first:
             raise ParameterError(
                 f"{self.name!r} puts the fewest changes first: extra_changes must be 0, got "
                 f"{self.extra_changes!r}. Leave it out, or use another search, such as 'balanced'."
@@ -167,22 +168,25 @@ class Search:
         check_real("tolerance", self.tolerance, "a finite number >= 0")
         if self.max_evaluations is not None:
             check_count("max_evaluations", self.max_evaluations)
-            if of_paper:
-                raise ParameterError(
-                    "max_evaluations is not for the paper's search, whose predictor scores draws: "
-                    "pass n_samples and max_samples to bound their number, or use another search, "
-                    "such as 'sparse' or 'balanced'; got "
-                    f"max_evaluations={self.max_evaluations!r}."
-                )
-        if self.tolerance and not of_paper:
-            raise ParameterError(
-                f"tolerance={self.tolerance!r} is for the paper's search, to reproduce tables that "
-                f"were counted that way; {self.name!r} counts exactly. Leave it out."
-            )
+        self._check_kind()
 
     def _resolve(self, name: str, default: Any) -> None:
         if getattr(self, name) is None:
             object.__setattr__(self, name, default)
+
+    def _check_kind(self) -> None:
+        """Raise for what only the paper's search has, or only the others."""
+        if self.is_paper and self.max_evaluations is not None:
+            raise ParameterError(
+                "max_evaluations is not for the paper's search, whose predictor scores draws: pass "
+                "n_samples and max_samples to bound their number, or use another search, such as "
+                f"'sparse' or 'balanced'; got max_evaluations={self.max_evaluations!r}."
+            )
+        if self.tolerance and not self.is_paper:
+            raise ParameterError(
+                f"tolerance={self.tolerance!r} is for the paper's search, to reproduce tables that "
+                f"were counted that way; {self.name!r} counts exactly. Leave it out."
+            )
 
     def _check_rank_by(self) -> None:
         given, allowed = self.rank_by, RANKINGS_OF_PAPER if self.is_paper else RANKINGS
@@ -359,13 +363,19 @@ def _check_limits(search: Search | ExactSearch) -> None:
     check_choice("copies", search.copies, get_args(Copies))
 
 
-def check_exact(generator: Generator, distance: Distance, diversity: float | None) -> None:
-    """Raise for what the exact search cannot be combined with."""
-    require(generator, "enumeration", ENUMERATION_NEEDED)
-    if not is_gower(distance):
-        raise _not_for_exact("distance", "gower", distance.name)
-    if diversity is not None:
-        raise _not_for_exact("diversity", None, diversity)
+def check_search(fitted: Fitted, settings: ExplainSettings, constraints: Constraints) -> None:
+    """Raise unless the search can be run with what was fitted, and with the other settings."""
+    search, ignored = settings.search, settings.ignore_relations
+    check_private(fitted.generator, search, fitted.distance, ignored)
+    check_ignored_relations(fitted, ignored)
+    if isinstance(search, ExactSearch):
+        distance = weighted(fitted.distance, constraints)
+        require(fitted.generator, "enumeration", ENUMERATION_NEEDED)
+        if not is_gower(distance):
+            raise _not_for_exact("distance", "gower", distance.name)
+        if settings.diversity is not None:
+            raise _not_for_exact("diversity", None, settings.diversity)
+    check_inputs(fitted, search)
 
 
 def needs_of(search: Search | ExactSearch, ignore_relations: Any) -> Needs:
@@ -496,6 +506,16 @@ def with_held_columns(
     if not held or len(held) == fitted.schema.mutable.size:
         return constraints
     return Constraints(constraints.schema, (*constraints.listed, Frozen(tuple(held))))
+
+
+def kept_training_rows(fitted: Fitted, search: Search | ExactSearch) -> np.ndarray:
+    """The codes of the training rows; raises if fit did not keep them."""
+    if fitted.training_rows is None:
+        raise NotFittedError(
+            f"search was set to {search!r} after fit, which did not keep the training rows. "
+            "Fit again."
+        )
+    return fitted.training_rows
 
 
 def weighted(distance: Distance, constraints: Constraints) -> Distance:

@@ -39,8 +39,6 @@ class Cost:
     compute: Callable[[RowMeasures], FloatArray]
     price: Callable[[float], float]
     uses_knn: bool = True
-    # Whether fewer changes always cost less.
-    fewest_first: bool = False
     # Whether nothing but the distance counts.
     by_distance: bool = False
 
@@ -72,8 +70,8 @@ def plausible(rows: RowMeasures) -> FloatArray:
 
 
 COSTS: Mapping[str, Cost] = {
-    "sparse": Cost(sparse, lambda median_knn: 0.015, fewest_first=True),
-    "near": Cost(near, lambda median_knn: 0.015, uses_knn=False, fewest_first=True),
+    "sparse": Cost(sparse, lambda median_knn: 0.015),
+    "near": Cost(near, lambda median_knn: 0.015, uses_knn=False),
     "nearest": Cost(nearest, lambda median_knn: 0.02, uses_knn=False, by_distance=True),
     "balanced": Cost(balanced, lambda median_knn: 0.02 * _per_change(median_knn)),
     "plausible": Cost(plausible, lambda median_knn: 0.02 * _per_change(median_knn)),

@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from ..postprocess.filters import RowFilter, RowRules
 from ..postprocess.ranking import ROWS_PER_PIECE
 from ..postprocess.validation import BATCH_GROWTH, keys_of_proofs, score_in_calls
 from ..predictors.decision import ScoredRows
-from ..protocols import CapableGenerator, Distance
+from ..protocols import Distance
 from ..runtime.threads import map_ordered
 from ..tables.schema import OWN
 from .config import ENUMERATION_NEEDED, ExactSearch
@@ -53,11 +54,6 @@ class ExactStage:
     quick_stage: Stage | None
 
     @property
-    def generator(self) -> CapableGenerator:
-        """What lists the rows that can be drawn."""
-        return require(self.task.request.fitted.generator, "enumeration", ENUMERATION_NEEDED)
-
-    @property
     def n_counterfactuals(self) -> int:
         """How many answers each person gets."""
         return self.task.settings.n_counterfactuals
@@ -74,7 +70,7 @@ class ExactStage:
         """List rows for people, block by block."""
         task = self.task
         in_blocks = blocks(task.factual_limits, positions, MAX_LISTED, task.settings.memory)
-        return run_blocks(task, positions, in_blocks, lambda some: map(self._run_block, some))
+        return run_blocks(task, positions, in_blocks, partial(map, self._run_block))
 
     def _run_block(self, block: FactualBlock) -> SearchOutcome:
         started = time.perf_counter()
@@ -102,7 +98,7 @@ class ExactStage:
             monitor.report(block, n_closed, n_evaluated)
 
     def _evaluate(self, proofs: Sequence[Proof]) -> None:
-        """Evaluate the next rows of some people together."""
+        """Evaluate the next rows of several people together."""
         if not proofs:
             return
         factuals = self.task.factuals
@@ -114,16 +110,16 @@ class ExactStage:
         rows = CandidateRows(factuals, owner, codes, factuals.tables)
         keys = keys_of_proofs(owner, codes)
         allowed, scored = self._score(rows, keys)
-        last = np.zeros_like(scored.valid)
+        is_last = np.zeros_like(scored.valid)
         for check in self.preferred:
-            last[scored.valid] |= ~check.keeps(rows.take(scored.valid))
+            is_last[scored.valid] |= ~check.keeps(rows.take(scored.valid))
         sparsity, gower = (codes != OWN).sum(axis=0), measure_rows(Gower(), rows)
         evaluated = MeasuredRows(rows, keys, np.zeros_like(owner), scored.score, sparsity, gower)
         starts = np.cumsum(sizes) - sizes
         for proof, start, size in zip(proofs, starts, sizes, strict=True):
-            theirs = np.arange(start, start + size)
-            given = allowed[theirs], scored.valid[theirs], last[theirs]
-            proof.update(evaluated.take(theirs), *given)
+            rows_of_proof = np.arange(start, start + size)
+            checked = (mask[rows_of_proof] for mask in (allowed, scored.valid, is_last))
+            proof.update(evaluated.take(rows_of_proof), *checked)
 
     def _score(self, rows: CandidateRows, keys: Codes) -> tuple[BoolArray, ScoredRows]:
         """Which rows are allowed, and the scores of these."""
@@ -140,7 +136,7 @@ class ExactStage:
         return allowed, ScoredRows(score, valid)
 
     def _conclude(self, proofs: Sequence[Proof], seconds: float) -> SearchOutcome:
-        """The outcome for some people."""
+        """The outcome for a block of people."""
         factuals = self.task.factuals
         unanswered = [proof for proof in proofs if proof.holds and not proof.n_valid]
         answers = [part for proof in proofs for part in proof.answers]
@@ -186,8 +182,8 @@ class Proof:
     def list_more(self) -> None:
         """List the next rows, if any are left and the budget allows."""
         stage, limits = self.stage, self.stage.task.factual_limits
-        bounds = limits.rows.schema.mutable.size, stage.rules.max_sparsity
-        most = min(bound for bound in bounds if bound is not None)
+        most, max_sparsity = limits.rows.schema.mutable.size, stage.rules.max_sparsity
+        most = most if max_sparsity is None else min(most, max_sparsity)
         person = _describe_person(limits, self.position, stage.rules.distance)
         while self.is_open and not self.n_left:
             room = stage.search.max_rows - self.n_listed
@@ -203,7 +199,8 @@ class Proof:
     def _list(self, person: Person, n_best: int) -> None:
         """List at most ``n_best`` rows; after the last with this many changes go on to one more."""
         stage = self.stage
-        listed = stage.generator.enumerate_rows(
+        generator = stage.task.request.fitted.generator
+        listed = require(generator, "enumeration", ENUMERATION_NEEDED).enumerate_rows(
             person,
             n_changes=self.n_changes,
             n_best=n_best,
@@ -215,8 +212,7 @@ class Proof:
             self._close(holds=False)
             return
         distance = listed.totals / len(stage.task.factuals.schema.features)
-        most = stage.rules.max_distance
-        farthest = np.inf if most is None else most
+        farthest = np.inf if stage.rules.max_distance is None else stage.rules.max_distance
         n_near = int(np.searchsorted(distance, farthest, side="right"))
         self._codes = listed.codes[:, :n_near]
         self.n_left = n_near
@@ -235,18 +231,18 @@ class Proof:
         return self._codes[:, first : first + n_rows]
 
     def update(
-        self, rows: MeasuredRows, allowed: BoolArray, valid: BoolArray, last: BoolArray
+        self, rows: MeasuredRows, allowed: BoolArray, valid: BoolArray, is_last: BoolArray
     ) -> None:
         """Record the predictor's results for the next rows."""
-        self._add_needed(self.answers, rows.take(valid & ~last))
-        self._add_needed(self.last_answers, rows.take(valid & last))
+        self._add_needed(self.answers, rows.take(valid & ~is_last))
+        self._add_needed(self.last_answers, rows.take(valid & is_last))
         self.n_scored += int(allowed.sum())
         self.n_left -= allowed.size
         decision = self.stage.task.decision
         shortfall = np.where(allowed, decision.shortfall(rows.score), np.inf)
         if shortfall.min(initial=np.inf) < self.shortfall:
-            at = int(shortfall.argmin())
-            self.shortfall, self.miss = float(shortfall[at]), rows.take(np.array([at]))
+            nearest = int(shortfall.argmin())
+            self.shortfall, self.miss = float(shortfall[nearest]), rows.take(np.array([nearest]))
         if self.n_valid == self.stage.n_counterfactuals:
             self._close(holds=True)
 
@@ -260,14 +256,14 @@ class Proof:
 
     def _add_needed(self, parts: list[MeasuredRows], valid: MeasuredRows) -> None:
         """Add as many rows as wanted, unless an answer already makes a subset of their changes."""
-        answers = [one for part in parts for one in part.rows.codes.T]
+        answers = [codes for part in parts for codes in part.rows.codes.T]
         n_before, needed = len(answers), list[int]()
-        for at, row in enumerate(valid.rows.codes.T):
+        for number, codes in enumerate(valid.rows.codes.T):
             if len(answers) == self.stage.n_counterfactuals:
                 break
-            if not any(((one == OWN) | (one == row)).all() for one in answers):
-                answers.append(row)
-                needed.append(at)
+            if not any(((answer == OWN) | (answer == codes)).all() for answer in answers):
+                answers.append(codes)
+                needed.append(number)
         best = valid.take(np.array(needed, dtype=np.int64))
         parts.append(replace(best, rank=n_before + 1 + np.arange(len(needed))))
 
@@ -277,26 +273,25 @@ class Proof:
             self.answers = self.last_answers
 
 
-def _describe_person(factual_limits: FactualLimits, person: int, distance: Distance) -> Person:
+def _describe_person(factual_limits: FactualLimits, position: int, distance: Distance) -> Person:
     """One person, and what each change would cost them."""
     rows = factual_limits.rows
-    features, one = rows.schema.features, np.array([person])
+    features, mutable = rows.schema.features, rows.schema.mutable
     weights = distance.weights if isinstance(distance, Gower) else None
     if weights is None:
-        weights = np.ones(rows.schema.mutable.size)
+        weights = np.ones(mutable.size)
     offsets, costs = np.zeros(len(features), dtype=np.int64), [np.empty(0)]
-    for at, own, weight in zip(
-        rows.schema.mutable, rows.all_numbers[rows.schema.mutable, one[0]], weights, strict=True
-    ):
-        feature, offsets[at] = features[at], sum(map(len, costs))
+    own_numbers = rows.all_numbers[mutable, position]
+    for column, own, weight in zip(mutable, own_numbers, weights, strict=True):
+        feature, offsets[column] = features[column], sum(map(len, costs))
         numbers = feature.numbers if feature.spread else None
         changed = np.ones(feature.n_codes, dtype=bool)
         costs.append(weight * gower_gap(numbers, own, feature.spread, changed))
     return Person(
-        given=rows.tree_codes[:, person],
-        own=rows.codes[:, person],
-        stays=factual_limits.stays[:, person],
-        limits=factual_limits.limits(one, features),
+        given=rows.tree_codes[:, position],
+        own=rows.codes[:, position],
+        stays=factual_limits.stays[:, position],
+        limits=factual_limits.limits(np.array([position]), features),
         costs=np.concatenate(costs),
         offsets=offsets,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -121,14 +120,9 @@ def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
         )
 
 
-def _result_rows(answers: MeasuredRows, more: Mapping[str, np.ndarray]) -> ResultRows:
-    measures = {
-        "score": answers.score,
-        "sparsity": answers.sparsity,
-        "gower": answers.gower,
-        **more,
-    }
-    return ResultRows(answers.rows.as_given(), answers.owner, answers.rank, measures)
+def _result_rows(answers: MeasuredRows, more: dict[str, np.ndarray]) -> ResultRows:
+    measures = {"score": answers.score, "sparsity": answers.sparsity, "gower": answers.gower}
+    return ResultRows(answers.rows.as_given(), answers.owner, answers.rank, measures | more)
 
 
 def _further_measures(
@@ -138,10 +132,10 @@ def _further_measures(
     measures: dict[str, np.ndarray] = {}
     model, needs = fitted.plausibility, settings.search.needs
     # If no training row is accepted, there is no model of accepted rows, and there are no answers.
-    nobody = not fitted.n_desired and needs.beyond_paper and not is_private(fitted.generator)
-    if outcome.computed or model is not None or nobody:
-        followed = outcome.answers.rows.codes[[column.place for column in outcome.computed]] != OWN
-        measures["n_actions"] = outcome.answers.sparsity - followed.sum(axis=0)
+    no_accepted = not fitted.n_desired and needs.beyond_paper and not is_private(fitted.generator)
+    if outcome.computed or model is not None or no_accepted:
+        computed = outcome.answers.rows.codes[[column.place for column in outcome.computed]] != OWN
+        measures["n_actions"] = outcome.answers.sparsity - computed.sum(axis=0)
     # These two are always measured.
     if fitted.distance.name not in ("gower", "l1"):
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
@@ -149,7 +143,7 @@ def _further_measures(
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
     if model is not None:
         measures |= model.measures(outcome.answers.rows)
-    elif nobody:
+    elif no_accepted:
         from ..plausibility.model import MEASURES
 
         measures |= {name: np.empty(0, dtype) for name, dtype in MEASURES.items()}

@@ -10,7 +10,7 @@ its changes undone. For people without an answer, ever wider sources add rows. F
 looked for at the end.
 
 Always true: the predictor accepted every answer, and it may be returned. With one or two changes
-undone (one in "nearest", and if there are more than 30) it would be no answer any more, unless the
+undone (one in "nearest", and if there are more than 30) it would no longer be one, unless the
 person's evaluations or the time were used up. A person's answer depends on no other person, and the
 first one does not depend on how many are wanted.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -73,47 +74,43 @@ MAX_ALIKE = 3
 class PoolStage:
     """Search beyond the paper, for people in blocks."""
 
-    search: PoolSearch
-    gives_reasons: bool
+    pool_search: PoolSearch
+    gives_reasons: bool = False
 
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block; whole blocks run in threads."""
-        task = self.search.task
-        n = min(n_threads(task.settings.n_jobs), MAX_THREADS)
-        n_rows = ROWS_PER_PERSON + self.search.n_samples
-        n_least = min(BLOCKS_PER_THREAD * n, positions.size * n_rows // MIN_DRAWS)
+        task = self.pool_search.task
+        n_jobs = min(n_threads(task.settings.n_jobs), MAX_THREADS)
+        n_rows = ROWS_PER_PERSON + self.pool_search.n_samples
+        n_least = min(BLOCKS_PER_THREAD * n_jobs, positions.size * n_rows // MIN_DRAWS)
         in_blocks = blocks_of(task, positions, n_rows, max(n_least, 1))
-        run = lambda some: map_ordered(self._run_block, some, n)  # noqa: E731
+        run = partial(map_ordered, self._run_block, n_jobs=n_jobs)
         return run_blocks(task, positions, in_blocks, run)
 
     def _run_block(self, block: FactualBlock) -> SearchOutcome:
         started, expired = time.perf_counter(), False
         loop: Loop | None = None
-        further: FurtherAnswers | None = None
-        task, monitor = self.search.task, self.search.task.request.monitor
+        task, monitor = self.pool_search.task, self.pool_search.task.request.monitor
+        wants_further = self.pool_search.ranking.n_counterfactuals > 1
         try:
             with task.within_deadline():
-                loop = Loop(self.search, block)
+                loop = Loop(self.pool_search, block)
                 loop.run()
-                if self.search.ranking.n_counterfactuals > 1:
-                    further = FurtherAnswers(loop)
-                    further.find()
+                if wants_further:
+                    FurtherAnswers(loop).find()
         except ExpiredError:
             expired = True
             monitor.stopped = True
         if loop is None:
             return SearchOutcome.merge(task.factuals, [])
-        pool = loop.pool
+        pool, answers = loop.pool, loop.best[loop.best >= 0]
+        rank = np.ones_like(answers)
         # Time that is up may leave the pool in the middle of a step.
-        if further is not None and not expired:
-            answers, rank = further.answers()
-        else:
-            answers = loop.best[loop.best >= 0]
-            rank = np.ones_like(answers)
+        if wants_further and not expired:
+            answers, rank = FurtherAnswers(loop).answers()
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
-        if self.gives_reasons and task.request.effort == "full" and not monitor.stopped:
-            left = np.flatnonzero(loop.best < 0)
-            misses, reasons = pool.misses_and_reasons(left)
+        if self.gives_reasons and not monitor.stopped:
+            misses, reasons = pool.misses_and_reasons(np.flatnonzero(loop.best < 0))
         monitor.record(block, block.positions.size, pool.n_evaluated)
         searched = time.perf_counter() - started - pool.seconds_scored
         return SearchOutcome(
@@ -127,16 +124,17 @@ class PoolStage:
 class Loop:
     """Scores the rows of a block of people until everybody has an answer or a reason."""
 
-    def __init__(self, search: PoolSearch, block: FactualBlock) -> None:
-        self.search, self._block = search, block
-        self.sources = Sources(search, block)
+    def __init__(self, pool_search: PoolSearch, block: FactualBlock) -> None:
+        self.pool_search, self._block = pool_search, block
+        self.sources = Sources(pool_search, block)
         self.pool: Pool = self.sources.pool
         n_people = block.positions.size
-        model = search.knn_distance
+        model = pool_search.knn_model
         self._median_knn = 0.0 if model is None else model.median
-        self._price = search.cost.price(self._median_knn)
-        features = len(search.task.factuals.schema.features)
-        self._scale = features if is_mean(search.row_rules.distance) else 1
+        self._price = pool_search.cost.price(self._median_knn)
+        # Costs are about distances summed over the features.
+        n_features = len(pool_search.task.factuals.schema.features)
+        self._scale = n_features if is_mean(pool_search.ranking.rules.distance) else 1
         # The best answer so far of each person, -1 for none, and its cost.
         self.best: IntArray = np.full(n_people, -1)
         self._best_cost: FloatArray = np.full(n_people, np.inf)
@@ -164,114 +162,106 @@ class Loop:
 
     def _add_first(self, people: IntArray) -> None:
         """Add single changes and draws, and combinations where no single change is likely valid."""
+        pool = self.pool
         self.sources.add_singles(people)
-        people = people[~self.pool.complete[people]]
-        self.sources.add_draws(people, reduce=self.search.extra_changes > 0)
-        if self.search.cost.by_distance:
+        people = people[~pool.complete[people]]
+        self.sources.add_draws(people, reduce=self.pool_search.extra_changes > 0)
+        if self.pool_search.cost.by_distance:
             self.sources.add_paths(people)
-        pool, rows = self.pool, self.open_rows(people)
-        likely = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= LIKELY)]
+        row_ids = self.open_rows(people)
+        likely = row_ids[(pool.n_changes[row_ids] == 1) & (pool.chance(row_ids) >= LIKELY)]
         left = np.setdiff1d(people, pool.person[likely[pool.may_return(likely)]])
         self.sources.add_singles(left, thorough=True)
         self.sources.add_combinations(left)
 
     def stopped(self) -> bool:
         """Report the progress; whether to stop."""
-        monitor, n_settled = self.search.task.request.monitor, int(self._done.sum())
+        monitor, n_settled = self.pool_search.task.request.monitor, int(self._done.sum())
         return monitor.stopped or monitor.report(self._block, n_settled, self.pool.n_evaluated)
 
     def costs(self, row_ids: IntArray) -> FloatArray:
         """What rows cost, as far as is known."""
-        pool = self.pool
+        pool, n_changes = self.pool, self.pool.n_changes[row_ids]
         distance = np.minimum(pool.distance[row_ids] * self._scale, MAX_DISTANCE)
         # A knn distance that is not known yet counts as 0.
         knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), MAX_DISTANCE)
-        n_changes = pool.n_changes[row_ids]
         measures = RowMeasures(n_changes, distance, knn_distance, self._median_knn)
-        cost = self.search.cost.compute(measures) + EXCESS_PENALTY * self._excess(row_ids)
+        most = self.fewest[pool.person[row_ids]] + self.pool_search.extra_changes
+        excess: IntArray = np.maximum(n_changes - most, 0)
+        cost = self.pool_search.cost.compute(measures) + EXCESS_PENALTY * excess
         return cost + COPY_PENALTY * pool.copy[row_ids]
-
-    def _excess(self, row_ids: IntArray) -> IntArray:
-        """How many changes rows have beyond what answers may have."""
-        most = self.fewest[self.pool.person[row_ids]] + self.search.extra_changes
-        excess: IntArray = np.maximum(self.pool.n_changes[row_ids] - most, 0)
-        return excess
 
     def open_rows(self, people: IntArray) -> IntArray:
         """Rows of people that were not scored, and that nothing excludes as far as is known."""
-        pool, here = self.pool, np.zeros(self._done.size, dtype=bool)
-        here[people] = True
-        may = (pool.excluded_by == UNKNOWN) | (pool.excluded_by == MAY_RETURN)
-        return np.flatnonzero(~pool.scored & may & here[pool.person])
+        pool, is_wanted = self.pool, np.zeros(self._done.size, dtype=bool)
+        is_wanted[people] = True
+        return np.flatnonzero(
+            ~pool.scored & (pool.excluded_by <= MAY_RETURN) & is_wanted[pool.person]
+        )
 
     def _choose(self, people: IntArray) -> IntArray:
         """The rows that are most worth a score: one of each person, more if many failed."""
         pool, chosen = self.pool, [np.empty(0, dtype=np.int64)]
         people = people[self._may_go_on(people)]
         n_wanted = np.where(self.best >= 0, 1, np.maximum(self.n_tried // 3, 1))
-        rows = self.open_rows(people)
-        self._update_fewest(people, rows)
-        rows = rows[pool.excluded_by[rows] <= MAY_RETURN]
+        row_ids = self.open_rows(people)
+        self._update_fewest(people, row_ids)
         n_checked = N_CHECKED
-        while rows.size:
-            index = self._index(rows)
-            worth = index < self._best_cost[pool.person[rows]]
-            rows, index = rows[worth], index[worth]
-            n = np.maximum(n_checked, n_wanted[pool.person[rows]])
-            top = rows[best_of_each(pool.person[rows], index, rows, n=n)]
+        while row_ids.size:
+            row_ids = row_ids[pool.excluded_by[row_ids] <= MAY_RETURN]
+            index = self._index(row_ids)
+            is_better = index < self._best_cost[pool.person[row_ids]]
+            row_ids, index = row_ids[is_better], index[is_better]
+            n = np.maximum(n_checked, n_wanted[pool.person[row_ids]])
+            top = row_ids[best_of_each(pool.person[row_ids], index, row_ids, n=n)]
             person = pool.person[top]
-            unknown = pool.excluded_by[top] == UNKNOWN
-            if self.search.cost.uses_knn:
-                unknown |= np.isnan(pool.knn_distance[top])
+            is_unknown = pool.excluded_by[top] == UNKNOWN
+            if self.pool_search.cost.uses_knn:
+                is_unknown |= np.isnan(pool.knn_distance[top])
             leads = times_seen_before(person) < n_wanted[person]
-            undecided = np.zeros(self._done.size, dtype=bool)
-            undecided[person[unknown & leads]] = True
-            chosen.append(top[leads & ~undecided[person]])
-            self._check(top[unknown & undecided[person]])
-            rows = rows[undecided[pool.person[rows]]]
-            rows = rows[pool.excluded_by[rows] <= MAY_RETURN]
+            is_undecided = np.zeros(self._done.size, dtype=bool)
+            is_undecided[person[is_unknown & leads]] = True
+            chosen.append(top[leads & ~is_undecided[person]])
+            self._check(top[is_unknown & is_undecided[person]])
+            row_ids = row_ids[is_undecided[pool.person[row_ids]]]
             n_checked *= 2
         return np.concatenate(chosen)
 
     def _may_go_on(self, people: IntArray) -> BoolArray:
         """Whether people may have another row scored."""
-        most = np.array(MAX_TRIES)[self._n_widened[people]]
-        few = (self.best[people] >= 0) | (self.n_tried[people] < most) | self.pool.complete[people]
-        return few & self.pool.may_score(people)
+        is_early = self.n_tried[people] < np.array(MAX_TRIES)[self._n_widened[people]]
+        goes_on = (self.best[people] >= 0) | is_early | self.pool.complete[people]
+        return goes_on & self.pool.may_score(people)
 
     def _index(self, row_ids: IntArray) -> FloatArray:
         """How much rows are worth a score, the smaller the better."""
         pool, person = self.pool, self.pool.person[row_ids]
-        chance, complete = pool.chance(row_ids), self.pool.complete[person]
+        price = self._price * (1 + PRICE_PER_REFUSAL * self.n_refused[person])
         # If there are only a few rows, all that may be better are scored.
-        price = np.where(
-            complete, 0.0, self._price * (1 + PRICE_PER_REFUSAL * self.n_refused[person])
-        )
-        return self.costs(row_ids) + price / np.maximum(chance, MIN_CHANCE)
+        price = np.where(pool.complete[person], 0.0, price)
+        return self.costs(row_ids) + price / np.maximum(pool.chance(row_ids), MIN_CHANCE)
 
     def _check(self, row_ids: IntArray) -> None:
         """Find out what decides whether rows are worth a score."""
-        may = row_ids[self.pool.may_return(row_ids)]
-        if self.search.cost.uses_knn:
-            self.pool.measure_knn(may)
+        returnable = row_ids[self.pool.may_return(row_ids)]
+        if self.pool_search.cost.uses_knn:
+            self.pool.measure_knn(returnable)
 
-    def _update_fewest(self, people: IntArray, rows: IntArray) -> None:
+    def _update_fewest(self, people: IntArray, row_ids: IntArray) -> None:
         """Find the fewest changes that are enough, by the scores and predictions so far."""
-        if self.search.cost.fewest_first:
+        if self.pool_search.fewest_first:
             return
         pool = self.pool
         fewest = self.fewest_known()
-        rows = rows[pool.chance(rows) >= LIKELY]
+        row_ids = row_ids[pool.chance(row_ids) >= LIKELY]
         n_checked = N_CHECKED
-        while rows.size:
-            known = rows[pool.excluded_by[rows] == MAY_RETURN]
+        while row_ids.size:
+            known = row_ids[pool.excluded_by[row_ids] == MAY_RETURN]
             np.minimum.at(fewest, pool.person[known], pool.n_changes[known])
-            fewer = pool.n_changes[rows] < fewest[pool.person[rows]]
-            rows = rows[fewer & (pool.excluded_by[rows] == UNKNOWN)]
-            first = best_of_each(
-                pool.person[rows], pool.n_changes[rows], pool.distance[rows], rows, n=n_checked
-            )
-            pool.may_return(rows[first])
+            has_fewer = pool.n_changes[row_ids] < fewest[pool.person[row_ids]]
+            row_ids = row_ids[has_fewer & (pool.excluded_by[row_ids] == UNKNOWN)]
+            keys = pool.n_changes[row_ids], pool.distance[row_ids], row_ids
+            pool.may_return(row_ids[best_of_each(pool.person[row_ids], *keys, n=n_checked)])
             n_checked *= 2
         self.fewest[people] = fewest[people]
 
@@ -279,13 +269,13 @@ class Loop:
         """The fewest changes of the good rows of each person; copies count only on their own."""
         pool, fewest = self.pool, np.full(self._done.size, self.pool.n_mutable)
         good = self.keep_good(np.flatnonzero(pool.valid))
-        for rows in (good[pool.copy[good]], good[~pool.copy[good]]):
-            fewest[pool.person[rows]] = pool.n_mutable
-            np.minimum.at(fewest, pool.person[rows], pool.n_changes[rows])
+        for row_ids in (good[pool.copy[good]], good[~pool.copy[good]]):
+            fewest[pool.person[row_ids]] = pool.n_mutable
+            np.minimum.at(fewest, pool.person[row_ids], pool.n_changes[row_ids])
         return fewest
 
     def keep_good(self, row_ids: IntArray) -> IntArray:
-        """Those of some rows that are valid and may be returned."""
+        """Those rows that are valid and may be returned."""
         row_ids = row_ids[self.pool.valid[row_ids] & self.pool.scored[row_ids]]
         return row_ids[self.pool.may_return(row_ids)]
 
@@ -293,19 +283,18 @@ class Loop:
         """Have rows scored, and note what that changes."""
         if not row_ids.size:
             return
-        pool = self.pool
-        person = pool.person[row_ids]
+        pool, person = self.pool, self.pool.person[row_ids]
         pool.score_rows(row_ids)
         np.add.at(self.n_tried, person, pool.scored[row_ids])
         np.add.at(self.n_refused, person, pool.scored[row_ids] & ~pool.valid[row_ids])
-        found = self.keep_good(row_ids)
-        if found.size:
+        good = self.keep_good(row_ids)
+        if good.size:
             # Kept at once, because the time may be up at any moment.
-            first = found[best_of_each(pool.person[found], self.costs(found), found)]
+            first = good[best_of_each(pool.person[good], self.costs(good), good)]
             first = first[self.best[pool.person[first]] < 0]
             self.best[pool.person[first]] = first
-            self.add_around(found)
-            self._update(np.unique(pool.person[found]))
+            self.add_around(good)
+            self._update(np.unique(pool.person[good]))
 
     def add_around(self, good: IntArray) -> None:
         """Add versions of good rows to the pool."""
@@ -333,37 +322,38 @@ class Loop:
         return good[~np.isin(good, needless)]
 
     def keep_open(self, row_ids: IntArray) -> IntArray:
-        """Those of some rows that were not scored and may be returned."""
+        """Those rows that were not scored and may be returned."""
         row_ids = np.unique(row_ids[~self.pool.scored[row_ids]])
         return row_ids[self.pool.may_return(row_ids)]
 
     def _improve(self, answered: IntArray) -> None:
         """Try versions of answers once no other row is worth a score; then people are done."""
-        pool, cost = self.pool, self.search.cost
-        may = answered[pool.may_score(answered)]
-        tried = self.keep_open(self.sources.add_undone(self.best[may])[1])
-        if cost.by_distance:
-            tried = np.union1d(tried, self.keep_open(self.sources.add_closer(self.best[may])))
-        self._score(tried)
-        done = np.setdiff1d(answered, pool.person[tried])
-        if cost.by_distance:
+        pool, by_distance = self.pool, self.pool_search.cost.by_distance
+        best = self.best[answered[pool.may_score(answered)]]
+        versions = self.keep_open(self.sources.add_undone(best)[1])
+        if by_distance:
+            versions = np.union1d(versions, self.keep_open(self.sources.add_closer(best)))
+        self._score(versions)
+        done = np.setdiff1d(answered, pool.person[versions])
+        if by_distance:
             done = np.setdiff1d(done, self._take_detours(done))
-        if cost.fewest_first:
+        if self.pool_search.fewest_first:
             done = np.setdiff1d(done, self._try_singles(done))
         self._done[done] = True
 
     def _widen(self, people: IntArray) -> None:
         """Add rows from wider sources for people without an answer, until there are none."""
         pool = self.pool
-        most = 0 if self.search.task.request.effort == "brief" else len(MAX_TRIES) - 1
-        over = (self._n_widened[people] == most) | pool.complete[people] | ~pool.may_score(people)
-        self._done[people[over]] = True
-        people = people[~over]
+        most = len(MAX_TRIES) - 1 if self.pool_search.task.request.widens else 0
+        is_over = (self._n_widened[people] == most) | pool.complete[people]
+        is_over |= ~pool.may_score(people)
+        self._done[people[is_over]] = True
+        people = people[~is_over]
         self._n_widened[people] += 1
         for n_widened in range(1, len(MAX_TRIES)):
-            theirs = people[self._n_widened[people] == n_widened]
-            self.sources.widen(theirs, to_most=n_widened == most)
-            self.sources.add_combinations(theirs)
+            widened = people[self._n_widened[people] == n_widened]
+            self.sources.widen(widened, to_most=n_widened == most)
+            self.sources.add_combinations(widened)
 
     def _take_detours(self, people: IntArray) -> IntArray:
         """Score nearer rows that replace changes of answers; returns the people who had some."""
@@ -385,15 +375,17 @@ class Loop:
         people = people[(pool.n_changes[self.best[people]] > 1) & pool.may_score(people)]
         self._n_detours[people] += 1
         self.sources.add_singles(people, thorough=True)
-        rows = self.open_rows(people)
-        rows = rows[(pool.n_changes[rows] == 1) & (pool.chance(rows) >= MIN_SINGLE_CHANCE)]
-        feature = (pool.cells[rows, 1:] != OWN).argmax(axis=1)
-        of_feature = pool.person[rows] * pool.n_mutable + feature
-        rows = rows[best_of_each(of_feature, -pool.margin[rows], rows)]
-        rows = rows[pool.may_return(rows)]
-        rows = rows[best_of_each(pool.person[rows], -pool.margin[rows], rows, n=N_LAST_SINGLES)]
-        self._score(rows)
-        return np.unique(pool.person[rows])
+        single = self.open_rows(people)
+        is_single = (pool.n_changes[single] == 1) & (pool.chance(single) >= MIN_SINGLE_CHANCE)
+        single = single[is_single]
+        place = (pool.cells[single, 1:] != OWN).argmax(axis=1)
+        of_feature = pool.person[single] * pool.n_mutable + place
+        single = single[best_of_each(of_feature, -pool.margin[single], single)]
+        single = single[pool.may_return(single)]
+        keys = -pool.margin[single], single
+        single = single[best_of_each(pool.person[single], *keys, n=N_LAST_SINGLES)]
+        self._score(single)
+        return np.unique(pool.person[single])
 
 
 class FurtherAnswers:
@@ -401,7 +393,7 @@ class FurtherAnswers:
 
     def __init__(self, loop: Loop) -> None:
         self._loop, self._pool = loop, loop.pool
-        self._ranking = loop.search.ranking
+        self._ranking = loop.pool_search.ranking
 
     def find(self) -> None:
         """Score rows that would be further answers, until all that are selected are good."""
@@ -409,24 +401,23 @@ class FurtherAnswers:
         n_tried: IntArray = np.zeros(loop.best.size, dtype=np.int64)
         people = np.flatnonzero(loop.best >= 0)
         while people.size and not loop.stopped():
-            rows = loop.open_rows(people)
-            rows = rows[(pool.chance(rows) >= LIKELY) | pool.complete[pool.person[rows]]]
-            rows = self._different(rows, CHOICE_PER_ANSWER * n_wanted)
-            rows = rows[pool.may_return(rows)]
+            likely = loop.open_rows(people)
+            likely = likely[(pool.chance(likely) >= LIKELY) | pool.complete[pool.person[likely]]]
+            likely = self._different(likely, CHOICE_PER_ANSWER * n_wanted)
+            likely = likely[pool.may_return(likely)]
             good = loop.keep_good(np.flatnonzero(np.isin(pool.person, people)))
-            selected, _ = self._select(np.concatenate([loop.keep_needed(good), rows]))
-            child = self._loop.sources.add_undone(selected[pool.scored[selected]])[1]
-            chosen = np.concatenate([selected[~pool.scored[selected]], loop.keep_open(child)])
-            chosen = np.unique(chosen)
+            selected, _ = self._select(np.concatenate([loop.keep_needed(good), likely]))
+            child = loop.sources.add_undone(selected[pool.scored[selected]])[1]
+            chosen = np.union1d(selected[~pool.scored[selected]], loop.keep_open(child))
             person = pool.person[chosen]
-            left = n_tried[person] + times_seen_before(person) < TRIES_PER_ANSWER * n_wanted
-            chosen = chosen[(left | pool.complete[person]) & pool.may_score(person)]
+            has_tries = n_tried[person] + times_seen_before(person) < TRIES_PER_ANSWER * n_wanted
+            chosen = chosen[(has_tries | pool.complete[person]) & pool.may_score(person)]
             people = np.unique(pool.person[chosen])
             pool.score_rows(chosen)
             np.add.at(n_tried, pool.person[chosen], pool.scored[chosen])
-            found = loop.keep_good(chosen)
-            if found.size:
-                loop.add_around(found)
+            good = loop.keep_good(chosen)
+            if good.size:
+                loop.add_around(good)
 
     def answers(self) -> tuple[IntArray, IntArray]:
         """All answers by id, and their ranks."""
@@ -440,30 +431,26 @@ class FurtherAnswers:
 
     def _different(self, row_ids: IntArray, most: int) -> IntArray:
         """The cheapest rows of each person, and first those that change other features."""
-        pool = self._pool
-        changed = (pool.cells[row_ids] != OWN).astype(np.int32)
-        changed[:, 0] = pool.person[row_ids]
+        pool, cost = self._pool, self._loop.costs(row_ids)
+        person, changed = pool.person[row_ids], (pool.cells[row_ids] != OWN).astype(np.int32)
+        changed[:, 0] = person
         alike = RowTable(changed.shape[1]).number_rows(changed)
-        cost = self._loop.costs(row_ids)
         by_cost = np.lexsort((row_ids, cost, alike))
         n_cheaper = np.empty_like(row_ids)
         n_cheaper[by_cost] = times_seen_before(alike[by_cost])
-        n = np.where(pool.complete[pool.person[row_ids]], row_ids.size, most)
-        return row_ids[
-            best_of_each(pool.person[row_ids], n_cheaper >= MAX_ALIKE, cost, row_ids, n=n)
-        ]
+        n = np.where(pool.complete[person], row_ids.size, most)
+        return row_ids[best_of_each(person, n_cheaper >= MAX_ALIKE, cost, row_ids, n=n)]
 
     def _select(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Rows with ranks: each person's first answer, then those that are best or differ most."""
         loop, pool, ranking = self._loop, self._pool, self._ranking
+        row_ids = row_ids[loop.best[pool.person[row_ids]] >= 0]
         is_first = loop.best[pool.person[row_ids]] == row_ids
-        if not loop.search.cost.fewest_first:
+        if not loop.pool_search.fewest_first:
             fewest = np.minimum(loop.fewest, loop.fewest_known())
-            most = fewest[pool.person[row_ids]] + loop.search.extra_changes
-            few = is_first | (pool.n_changes[row_ids] <= most)
-            row_ids, is_first = row_ids[few], is_first[few]
-        answered = loop.best[pool.person[row_ids]] >= 0
-        row_ids, is_first = row_ids[answered], is_first[answered]
+            most = fewest[pool.person[row_ids]] + loop.pool_search.extra_changes
+            has_few = is_first | (pool.n_changes[row_ids] <= most)
+            row_ids, is_first = row_ids[has_few], is_first[has_few]
         if not row_ids.size:
             return row_ids, row_ids
         order = np.lexsort((row_ids, loop.costs(row_ids), ~is_first, pool.person[row_ids]))
@@ -475,10 +462,10 @@ class FurtherAnswers:
         codes = np.full((pool.n_mutable, n_people, n_rows), OWN, dtype=np.int32)
         listed[person, number], codes[:, person, number] = True, pool.codes(row_ids)
         nonredundant = NonRedundant(pool.n_mutable, n_people, min(ranking.n_wanted, n_rows))
-        kept = nonredundant.keep(np.arange(n_people), codes, listed)[person, number]
-        row_ids, number = row_ids[kept], times_seen_before(person[kept])
+        is_kept = nonredundant.keep(np.arange(n_people), codes, listed)[person, number]
+        row_ids, number = row_ids[is_kept], times_seen_before(person[is_kept])
         rank = number + 1
         if ranking.diversity is not None:
             rank = diverse_ranks(pool.rows(row_ids), number, pool.gower(row_ids), ranking)
-        taken = (rank > 0) & (rank <= ranking.n_counterfactuals)
-        return row_ids[taken], rank[taken]
+        is_answer = (rank > 0) & (rank <= ranking.n_counterfactuals)
+        return row_ids[is_answer], rank[is_answer]

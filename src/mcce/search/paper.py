@@ -38,10 +38,10 @@ class PaperStage:
     def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
         """The stage with more draws each time: all of them, since scores are remembered."""
         stage = self
-        at_once = self.task.request.effort != "full"
+        in_turn = self.task.request.gives_reasons
         while stage.n_samples < max_samples:
             doubled = min(2 * stage.n_samples, max_samples)
-            stage = replace(stage, n_samples=max_samples if at_once else doubled)
+            stage = replace(stage, n_samples=doubled if in_turn else max_samples)
             yield stage
 
     def run(self, positions: IntArray) -> SearchOutcome:
@@ -49,8 +49,8 @@ class PaperStage:
         in_blocks = blocks_of(self.task, positions, self.n_samples)
         return run_blocks(self.task, positions, in_blocks, self._run_blocks)
 
-    def _run_blocks(self, some: Iterator[FactualBlock]) -> Iterator[SearchOutcome]:
-        for prepared in map_ordered(self._prepare, some, self.task.settings.n_jobs):
+    def _run_blocks(self, in_blocks: Iterator[FactualBlock]) -> Iterator[SearchOutcome]:
+        for prepared in map_ordered(self._prepare, in_blocks, self.task.settings.n_jobs):
             if self.task.request.monitor.stopped:
                 return
             yield self._settle(*prepared)
@@ -84,7 +84,7 @@ class PaperStage:
             validation.next_batch()
             monitor.report(block, int(validation.settled.sum()), validation.n_evaluated)
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
-        if self.gives_reasons and task.request.effort == "full":
+        if self.gives_reasons:
             explained = _score_excluded(validation, block, monitor)
             misses, reasons = _reasons_and_misses(validation, explained)
         monitor.record(block, block.positions.size, validation.n_evaluated)
@@ -98,31 +98,31 @@ class PaperStage:
 
 def _score_excluded(validation: LazyValidation, block: FactualBlock, monitor: Monitor) -> IntArray:
     """Score all candidates of people without a valid one; the people done before a stop."""
-    person = np.flatnonzero(validation.settled & (validation.n_valid == 0))
+    people = np.flatnonzero(validation.settled & (validation.n_valid == 0))
     if monitor.stopped:
-        return person[:0]
+        return people[:0]
     n_settled = int(validation.settled.sum())
-    for n_done in validation.score_all(person):
+    for n_done in validation.score_all(people):
         if monitor.report(block, n_settled, validation.n_evaluated):
-            return person[:n_done]
-    return person
+            return people[:n_done]
+    return people
 
 
 def _reasons_and_misses(
-    validation: LazyValidation, person: IntArray
+    validation: LazyValidation, people: IntArray
 ) -> tuple[MeasuredRows, dict[int, Reason]]:
     """Why people without a valid candidate have none, and which came nearest."""
     ranked = validation.ranked
-    listing, listed, valid, score = validation.list_all(person)
+    listing, listed, valid, score = validation.list_all(people)
     shortfall = validation.decision.shortfall(score)
-    nearest = np.arange(person.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
+    nearest = np.arange(people.size), np.lexsort((shortfall, ~valid, ~listed), axis=-1)[:, 0]
     values = score[nearest], listing.sparsity[nearest], listing.gower[nearest]
-    rank = np.zeros_like(person)
-    misses = validation.to_measured(person, listing.draw[nearest], rank, *values).sort()
-    excluding = _excluding(ranked, person, listing, valid)
+    rank = np.zeros_like(people)
+    misses = validation.to_measured(people, listing.draw[nearest], rank, *values).sort()
+    excluding = _excluding(ranked, people, listing, valid)
     changes = np.any(listed & (listing.sparsity > 0), axis=1)
     reasons = {
-        int(ranked.candidates.positions[one]): reason_of(
+        int(ranked.candidates.positions[person]): reason_of(
             validation.decision,
             n_rows=int(listing.n_allowed[row]),
             n_scored=int(listing.n_allowed[row]),
@@ -132,22 +132,22 @@ def _reasons_and_misses(
         )
         if changes[row]
         else NO_CHANGE
-        for row, one in enumerate(person.tolist())
+        for row, person in enumerate(people.tolist())
     }
     return misses, reasons
 
 
 def _excluding(
-    ranked: RankedCandidates, person: IntArray, listing: Listing, valid: BoolArray
+    ranked: RankedCandidates, people: IntArray, listing: Listing, valid: BoolArray
 ) -> dict[RowFilter, BoolArray]:
-    """Whether each filter and bound excludes any valid draw of each person."""
+    """Whether each filter and bound excludes any valid draw of each people."""
     rules, draw = ranked.ranking.rules, listing.draw.astype(np.int64)
     keeps: dict[RowFilter, BoolArray] = {
-        check: np.take_along_axis(passed[person], draw, axis=1)
+        check: np.take_along_axis(passed[people], draw, axis=1)
         for check, passed in zip(rules.filters, ranked.passed, strict=True)
     }
     if rules.plausible is not None:
-        keeps[rules.plausible] = ranked.plausible(person, listing.draw, valid)
+        keeps[rules.plausible] = ranked.plausible(people, listing.draw, valid)
     for bound in rules.bounds:
         cost: np.ndarray = listing.sparsity if bound.distance is None else listing.distance
         keeps[bound] = cost <= bound.most

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..candidates import ColumnCache, MeasuredRows
 from ..constraints.collection import Constraints
 from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
-from ..errors import ConstraintError, NotFittedError
+from ..errors import ConstraintError
 from ..fitted import Fitted
 from ..kernels import Int32Array, IntArray, times_seen_before
 from ..postprocess.filters import (
@@ -36,15 +37,14 @@ from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
 from .config import (
     BY_ACTIONS,
+    DEFAULTS,
     RANK_BY,
     Copies,
     ExactSearch,
     Search,
-    check_exact,
-    check_ignored_relations,
-    check_inputs,
-    check_private,
+    check_search,
     kept_relations,
+    kept_training_rows,
     plausibility_model,
     weighted,
 )
@@ -56,6 +56,7 @@ from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 if TYPE_CHECKING:
     from ..relations.consequences import ComputedColumn, Consequences
     from ..relations.relation import FoundRelation
+    from .exact import ExactStage
     from .loop import PoolStage
 
 # Searches per person, at most, if answers fail the final call.
@@ -65,14 +66,8 @@ MAX_WITHDRAWN = 8
 def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     """Counterfactuals for the factuals at these positions, and reasons why others have none."""
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
-    factuals, is_exact = request.factuals, isinstance(settings.search, ExactSearch)
-    search = settings.search.sampling_search
-    check_private(fitted.generator, settings.search, fitted.distance, settings.ignore_relations)
-    check_ignored_relations(fitted, settings.ignore_relations)
-    if is_exact:
-        distance = weighted(fitted.distance, constraints)
-        check_exact(fitted.generator, distance, settings.diversity)
-    check_inputs(fitted, settings.search)
+    factuals, search = request.factuals, settings.search.sampling_search
+    check_search(fitted, settings, constraints)
     computed: list[ComputedColumn] = []
     consequences = None
     if search.consequences == "recompute":
@@ -80,10 +75,11 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
 
         computed = computed_columns(kept_relations(fitted, settings, constraints), constraints)
         consequences = Consequences(computed, factuals, constraints) if computed else None
-    decision = fitted.decision.with_margin(search.margin)
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
+    decision = fitted.decision.with_margin(search.margin)
+    is_exact = isinstance(settings.search, ExactSearch)
     task = SearchTask(
         request,
         # A proof needs the label of every row.
@@ -126,7 +122,7 @@ def _discouraged_last(constraints: Constraints, answers: MeasuredRows) -> Measur
 
 def _run_stages(task: SearchTask, positions: IntArray) -> SearchOutcome:
     """Run one stage after the other, each for those still without an answer."""
-    first, *others = _all_stages(task)
+    first, *others = _stages(task)
     outcome = _run_confirmed(task, first, positions)
     for stage in others:
         left = outcome.reasons.keys() - outcome.proven
@@ -159,8 +155,8 @@ def _update(
     withdrawn = task.scores.are_withdrawn(answers.key) & np.isin(answers.owner, positions)
     before = before.with_answers(~withdrawn)
     n_before, n_again = (
-        np.bincount(one.answers.owner, minlength=len(task.factuals))[positions]
-        for one in (before, again)
+        np.bincount(outcome.answers.owner, minlength=len(task.factuals))[positions]
+        for outcome in (before, again)
     )
     return before.updated(again, positions[n_again >= n_before])
 
@@ -188,7 +184,7 @@ def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, I
     confirmed = confirmed.with_answers(fresh.valid)
     failed = set(rejected.owner.tolist())
     lost = failed.difference(confirmed.answers.owner.tolist())
-    lost |= {person for person in outcome.reasons if task.scores.unstable[person]}
+    lost |= {position for position in outcome.reasons if task.scores.unstable[position]}
     misjudged = frozenset(answers.owner[wrong].tolist())
     confirmed = replace(
         confirmed,
@@ -201,84 +197,47 @@ def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, I
     return confirmed.with_seconds({"confirm": time.perf_counter() - started}), again
 
 
-def _all_stages(task: SearchTask) -> list[Stage]:
+def _stages(task: SearchTask) -> list[Stage]:
     """The stages, first with all relations found, then only with those that are enforced.
 
     Relations that a few training rows break are dropped only if nothing else is found. The exact
     search uses the enforced ones alone: its proof is about one set of rows. Discouraged changes are
-    left to the last stages.
+    left to the last stages. Reasons are left to the very last: they take further scores.
     """
-    kept = kept_relations(task.request.fitted, task.settings, task.request.constraints)
+    search, constraints = task.settings.search, task.request.constraints
+    kept = kept_relations(task.request.fitted, task.settings, constraints)
     enforced = [found for found in kept if found.enforced]
-    if isinstance(task.settings.search, ExactSearch):
-        return _stages(task, enforced, gives_reasons=True)
-    careful, stages = _careful(task), list[Stage]()
-    for one in (task,) if careful is None else (careful, task):
-        if len(enforced) < len(kept):
-            stages += _stages(one, kept, gives_reasons=False)
-        stages += _stages(one, enforced, gives_reasons=one is task)
-    return stages
+    all_first = len(enforced) < len(kept) and not isinstance(search, ExactSearch)
+    tasks, in_turn = [task], [kept, enforced] if all_first else [enforced]
+    if constraints.discouraged and not search.sampling_search.is_paper:
+        limits = _factual_limits(task.request, task.consequences, constraints.without_discouraged)
+        tasks.insert(0, replace(task, factual_limits=limits, is_careful=True))
+    stages: list[PaperStage | PoolStage] = []
+    for one_task, relations in product(tasks, in_turn):
+        if search.sampling_search.is_paper:
+            stages += _paper_stages(one_task, relations)
+        else:
+            stages.append(_pool_stage(one_task, relations))
+    last = replace(stages[-1], gives_reasons=task.request.gives_reasons)
+    in_order: list[Stage] = [*stages[:-1], last]
+    if isinstance(search, ExactSearch):
+        in_order.insert(0, _exact_stage(task, search, stages[0], enforced))
+    return in_order
 
 
-def _careful(task: SearchTask) -> SearchTask | None:
-    """The task without discouraged changes; None if there are none."""
-    constraints = task.request.constraints
-    if not constraints.discouraged or task.settings.search.sampling_search.is_paper:
-        return None
-    limits = _factual_limits(task.request, task.consequences, constraints.without_discouraged)
-    return replace(task, factual_limits=limits, is_careful=True)
-
-
-def _stages(
-    task: SearchTask, relations: Sequence[FoundRelation], *, gives_reasons: bool
-) -> list[Stage]:
-    """The stages in order, each for those who have no answer yet."""
-    search = task.settings.search
-    if search.sampling_search.is_paper:
-        return _paper_stages(task, relations, gives_reasons)
-    pool = _pool_stage(task, relations, gives_reasons)
-    if not isinstance(search, ExactSearch):
-        return [pool]
-    from .exact import ExactStage
-
-    # The search of the pool is for people beyond the budget. With a time limit, it also runs first,
-    # so that people without a proof still get answers.
-    careful, pools = _careful(task), [pool]
-    if careful is not None:
-        pools.insert(0, _pool_stage(careful, relations, gives_reasons=False))
-    has_limit = math.isfinite(task.request.deadline)
-    quick_stage = replace(pools[0], gives_reasons=False) if has_limit else None
-    rules, constraints = pool.search.row_rules, task.request.constraints
-    # A bound on the changes of all features also bounds the proof.
-    of_all = [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
-    bounds = [most for most in (rules.max_sparsity, *of_all) if most is not None]
-    rules = replace(rules, max_sparsity=min(bounds, default=None))
-    preferred: list[RowFilter] = [IsEncouraged(constraints)] if careful is not None else []
-    if search.copies == "last":
-        preferred.append(_exclude_copies(task.request.fitted, search))
-    return [ExactStage(task, search, rules, preferred, quick_stage), *pools]
-
-
-def _paper_stages(
-    task: SearchTask, relations: Sequence[FoundRelation], gives_reasons: bool
-) -> list[Stage]:
+def _paper_stages(task: SearchTask, relations: Sequence[FoundRelation]) -> Iterator[PaperStage]:
     """The paper's search, with copies of training rows only where there is nothing else."""
     search = task.settings.search.sampling_search
-    copies_last: tuple[Copies, ...] = "never", "allow"
-    in_turn = copies_last if search.copies == "last" else [search.copies]
     n_samples, max_samples = search.resolve_samples(task.settings.n_samples)
-    stages = list[PaperStage]()
-    for copies in in_turn:
+    in_turn: tuple[Copies | None, ...] = "never", "allow"
+    for copies in in_turn if search.copies == "last" else [search.copies]:
         ranking = _ranking(task, replace(search, copies=copies), relations)
         stage = PaperStage(task, ranking, n_samples)
-        stages += [stage, *stage.with_more_draws(max_samples)]
-    # Only the last gives reasons, which take the scores of excluded draws.
-    return [*stages[:-1], replace(stages[-1], gives_reasons=gives_reasons)]
+        yield stage
+        yield from stage.with_more_draws(max_samples)
 
 
-def _pool_stage(
-    task: SearchTask, relations: Sequence[FoundRelation], gives_reasons: bool
-) -> PoolStage:
+def _pool_stage(task: SearchTask, relations: Sequence[FoundRelation]) -> PoolStage:
     """The search beyond the paper."""
     from ..plausibility.surrogate import Surrogate
     from .costs import COSTS
@@ -290,20 +249,46 @@ def _pool_stage(
     n_samples, max_samples = search.resolve_samples(task.settings.n_samples)
     # A search sets what was left out.
     assert search.extra_changes is not None
-    pool_search = PoolSearch(
-        task,
-        ranking=_ranking(task, search, relations),
-        cost=COSTS[search.name],
-        extra_changes=search.extra_changes,
-        copies_last=search.copies == "last",
-        count_actions=search.rank_by == BY_ACTIONS,
-        n_samples=n_samples,
-        max_samples=max_samples,
-        surrogate=fitted.surrogate or Surrogate.uninformed(),
-        knn_distance=None if model is None else model.knn_distance_,
-        accepted=_accepted_counts(fitted),
+    return PoolStage(
+        PoolSearch(
+            task,
+            ranking=_ranking(task, search, relations),
+            cost=COSTS[search.name],
+            fewest_first=DEFAULTS[search.name].fewest_first,
+            extra_changes=search.extra_changes,
+            copies_last=search.copies == "last",
+            count_actions=search.rank_by == BY_ACTIONS,
+            n_samples=n_samples,
+            max_samples=max_samples,
+            surrogate=fitted.surrogate or Surrogate.uninformed(),
+            knn_model=None if model is None else model.knn_distance_,
+            accepted_counts=_accepted_counts(fitted),
+        )
     )
-    return PoolStage(pool_search, gives_reasons)
+
+
+def _exact_stage(
+    task: SearchTask, search: ExactSearch, first: Stage, relations: Sequence[FoundRelation]
+) -> ExactStage:
+    """The exact search; the stages after it are for people beyond the budget.
+
+    With a time limit, the first of these also runs before the proof, so that people without a proof
+    still get answers.
+    """
+    from .exact import ExactStage
+
+    fitted, constraints = task.request.fitted, task.request.constraints
+    sampling_search = search.sampling_search
+    rules = row_rules(fitted, sampling_search, constraints, relations, task.column_cache)
+    # A bound on the changes of all features also bounds the proof.
+    bounds = [] if rules.max_sparsity is None else [rules.max_sparsity]
+    bounds += [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
+    rules = replace(rules, max_sparsity=min(bounds, default=None))
+    preferred: list[RowFilter] = [IsEncouraged(constraints)] if constraints.discouraged else []
+    if search.copies == "last":
+        preferred.append(IsNoCopy(kept_training_rows(fitted, search)))
+    quick_stage = first if math.isfinite(task.request.deadline) else None
+    return ExactStage(task, search, rules, preferred, quick_stage)
 
 
 def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation]) -> Ranking:
@@ -327,14 +312,14 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
 def _accepted_counts(fitted: Fitted) -> tuple[IntArray | Int32Array, ...]:
     """How many accepted rows have each value of each mutable feature; else how many of all."""
     schema = fitted.schema
+    n_codes = [schema.features[column].n_codes for column in schema.mutable]
     if fitted.plausibility is not None:
-        codes = fitted.plausibility.codes_
-        return tuple(
-            np.bincount(codes[at], minlength=schema.features[at].n_codes) for at in schema.mutable
-        )
+        codes = fitted.plausibility.codes_[schema.mutable]
+        of_features = zip(codes, n_codes, strict=True)
+        return tuple(np.bincount(own, minlength=n) for own, n in of_features)
     if fitted.value_counts is not None:
         return fitted.value_counts
-    return tuple(np.ones(schema.features[at].n_codes, dtype=np.int64) for at in schema.mutable)
+    return tuple(np.ones(n, dtype=np.int64) for n in n_codes)
 
 
 def row_rules(
@@ -350,7 +335,7 @@ def row_rules(
         ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
     ]
     if search.copies == "never":
-        filters.append(_exclude_copies(fitted, search))
+        filters.append(IsNoCopy(kept_training_rows(fitted, search)))
     filters += [KeepsRelation(found.relation, column_cache) for found in relations]
     plausible = None
     # Without an accepted row, nothing is returned.
@@ -358,12 +343,3 @@ def row_rules(
         plausible = IsPlausible(plausibility_model(fitted), search.min_plausibility)
         filters.append(HasKnownPairs(plausible))
     return RowRules(distance, search.max_sparsity, search.max_distance, filters, plausible)
-
-
-def _exclude_copies(fitted: Fitted, search: Search | ExactSearch) -> IsNoCopy:
-    if fitted.training_rows is None:
-        raise NotFittedError(
-            f"search was set to {search!r} after fit, which did not keep the training rows. "
-            "Fit again."
-        )
-    return IsNoCopy(fitted.training_rows)

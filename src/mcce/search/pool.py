@@ -38,7 +38,7 @@ from ..kernels import (
 )
 from ..plausibility.model import KnnDistance
 from ..plausibility.surrogate import Surrogate
-from ..postprocess.filters import RowFilter, RowRules
+from ..postprocess.filters import RowFilter
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import keys_of_people
 from ..predictors.decision import ScoredRows
@@ -68,6 +68,13 @@ NO_ERROR = 0.1
 LIKELY = 0.5
 # Whether a row may be returned: not known yet, yes, or the number of the check that excludes it.
 UNKNOWN, MAY_RETURN = -1, 0
+# What the pool keeps of each row, and its value in a new row.
+NEW_ROW: dict[str, float] = {
+    **dict.fromkeys(("person", "sparsity", "n_changes"), 0),
+    **dict.fromkeys(("distance", "margin", "score", "_response", "_total", "_weight"), 0.0),
+    **dict.fromkeys(("scored", "valid", "copy"), False),
+    **{"knn_distance": math.nan, "excluded_by": UNKNOWN},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,20 +84,16 @@ class PoolSearch:
     task: SearchTask
     ranking: Ranking
     cost: Cost
+    fewest_first: bool
     extra_changes: int
     copies_last: bool
     count_actions: bool
     n_samples: int
     max_samples: int
     surrogate: Surrogate
-    knn_distance: KnnDistance | None
+    knn_model: KnnDistance | None
     # How many accepted rows have each value of each mutable feature.
-    accepted: tuple[IntArray | Int32Array, ...]
-
-    @property
-    def row_rules(self) -> RowRules:
-        """What rows must keep to be returned, valid or not."""
-        return self.ranking.rules
+    accepted_counts: tuple[IntArray | Int32Array, ...]
 
 
 class Pool:
@@ -101,11 +104,29 @@ class Pool:
     possible row.
     """
 
+    person: IntArray
+    # Changes, and how many of them count; with ``count_actions``, recomputed columns do not.
+    sparsity: IntArray
+    n_changes: IntArray
+    distance: FloatArray
+    knn_distance: FloatArray
+    # How far the response, or its prediction, is inside the desired interval.
+    margin: FloatArray
+    score: FloatArray
+    scored: BoolArray
+    valid: BoolArray
+    copy: BoolArray
+    excluded_by: IntArray
+    # The surrogate's prediction; weighted errors at other rows, summed, and the sum of the weights.
+    _response: FloatArray
+    _total: FloatArray
+    _weight: FloatArray
+
     def __init__(
-        self, search: PoolSearch, positions: IntArray, tables: Sequence[pd.Series[Any]]
+        self, pool_search: PoolSearch, positions: IntArray, tables: Sequence[pd.Series[Any]]
     ) -> None:
-        self.search, self.task, self.positions = search, search.task, positions
-        self.factuals = self.task.factuals
+        self.pool_search, self.task, self.positions = pool_search, pool_search.task, positions
+        self.factuals, self._rules = self.task.factuals, pool_search.ranking.rules
         self.values = GrowingTables(self.factuals, tables)
         self.n_mutable = int(self.factuals.schema.mutable.size)
         width = 1 + self.n_mutable
@@ -113,22 +134,19 @@ class Pool:
         self._completed: IntArray = np.empty(0, dtype=np.int64)
         self._encodings: CandidateEncodings | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
-        self.person, self.sparsity, self.n_changes = np.empty((3, 0), dtype=np.int64)
-        self.distance, self.margin, self.score, self.knn_distance = np.empty((4, 0))
-        self._response, self._total, self._weight = np.empty((3, 0))
-        self.scored, self.valid, self.copy = np.empty((3, 0), dtype=bool)
-        self.excluded_by: IntArray = np.empty(0, dtype=np.int64)
+        for name, value in NEW_ROW.items():
+            setattr(self, name, np.full(0, value))
         none = np.empty(0, dtype=np.int64)
         self._errors: tuple[IntArray, IntArray, FloatArray] = none, none, np.empty(0)
         self.complete: BoolArray = np.zeros(positions.size, dtype=bool)
         self.n_evaluated, self.seconds_scored = 0, 0.0
         n_codes = np.array([feature.n_codes for feature in self.factuals.schema.features])
-        self._response_range = search.surrogate.response_range(n_codes)
-        self._desired = search.surrogate.desired(self.task.decision)
+        self._response_range = pool_search.surrogate.response_range(n_codes)
+        self._desired = pool_search.surrogate.desired(self.task.decision)
         ends = np.abs([self._desired.low, self._desired.high])
         size = ends[np.isfinite(ends) & (ends > 0)].max(initial=0.0) or 1.0
         # The typical error of the surrogate, and the unit of margins.
-        self.error = max(search.surrogate.error, LEAST_ERROR * size)
+        self.error = max(pool_search.surrogate.error, LEAST_ERROR * size)
         unit = max(math.ldexp(self.error, -BITS_OF_ERROR), math.ldexp(size, -BITS_OF_SCORES))
         self._unit = math.ldexp(1.0, math.frexp(unit)[1])
         self._add_own()
@@ -145,11 +163,6 @@ class Pool:
     def __len__(self) -> int:
         return len(self.cells)
 
-    @property
-    def computed_places(self) -> list[int]:
-        """Places of the mutable features that are only recomputed from others."""
-        return self.task.computed_places
-
     def codes(self, row_ids: IntArray) -> Codes:
         """Codes of rows, shape (n_mutable, n_rows)."""
         return np.ascontiguousarray(self.cells[row_ids, 1:].T)
@@ -157,7 +170,7 @@ class Pool:
     def actions(self, row_ids: IntArray) -> Codes:
         """Codes of rows without what follows from other changes."""
         codes = self.codes(row_ids)
-        codes[self.computed_places] = OWN
+        codes[self.task.computed_places] = OWN
         return codes
 
     def keys(self, row_ids: IntArray) -> Codes:
@@ -166,8 +179,10 @@ class Pool:
 
     def rows(self, row_ids: IntArray) -> CandidateRows:
         """Rows by id."""
-        owner = self.positions[self.person[row_ids]]
-        return CandidateRows(self.factuals, owner, self.codes(row_ids), self.values.tables)
+        return self._rows(self.person[row_ids], self.codes(row_ids))
+
+    def _rows(self, person: IntArray, codes: Codes) -> CandidateRows:
+        return CandidateRows(self.factuals, self.positions[person], codes, self.values.tables)
 
     def add(self, person: IntArray, codes: Codes) -> IntArray:
         """The id of each row, with what follows from its changes; new rows are added."""
@@ -176,7 +191,7 @@ class Pool:
         if consequences is None:
             return self._number(cells)
         # What follows is computed once for each set of changes.
-        cells[:, [1 + at for at in consequences.places]] = OWN
+        cells[:, [1 + place for place in consequences.places]] = OWN
         actions = self._actions.number_rows(cells)
         new = _first_new(actions, self._completed.size)
         if new.size:
@@ -193,20 +208,16 @@ class Pool:
         What follows from changes is left out, and so are corrections by other rows than the
         person's own; without ``own``, all of them.
         """
-        rows = CandidateRows(self.factuals, self.positions[person], codes, self.values.tables)
-        response = self.search.surrogate.predict(self.encodings.tree_codes(rows))
+        tree_codes = self.encodings.tree_codes(self._rows(person, codes))
+        response = self.pool_search.surrogate.predict(tree_codes)
         if own:
-            response = response + self._own_error(person)
+            # The error at people's own rows, shrunk, as it corrects their other rows.
+            response = response + self._total[person] / (self._weight[person] + NO_ERROR)
         return self._margin(response) / self.error
 
     def distances(self, person: IntArray, codes: Codes) -> FloatArray:
         """How far rows are from people's own, without what follows; nothing is added."""
-        rows = CandidateRows(self.factuals, self.positions[person], codes, self.values.tables)
-        return measure_rows(self.search.row_rules.distance, rows)
-
-    def _own_error(self, person: IntArray) -> FloatArray:
-        """The surrogate's error at people's own rows, shrunk, as it corrects their other rows."""
-        return self._total[person] / (self._weight[person] + NO_ERROR)
+        return measure_rows(self._rules.distance, self._rows(person, codes))
 
     @property
     def encodings(self) -> CandidateEncodings:
@@ -226,7 +237,7 @@ class Pool:
         """Which rows may be returned if they are valid: found out once, cheap checks first."""
         new = np.unique(row_ids[self.excluded_by[row_ids] == UNKNOWN])
         if new.size:
-            self.excluded_by[new] = self.search.row_rules.first_broken(self.rows(new))
+            self.excluded_by[new] = self._rules.first_broken(self.rows(new))
         return self.excluded_by[row_ids] == MAY_RETURN
 
     def measure_knn(self, row_ids: IntArray) -> None:
@@ -234,17 +245,17 @@ class Pool:
         new = np.unique(row_ids[np.isnan(self.knn_distance[row_ids])])
         if not new.size:
             return
-        if self.search.knn_distance is None:
+        if self.pool_search.knn_model is None:
             self.knn_distance[new] = 0.0
             return
         points = self.encodings.points(self.rows(new))
-        self.knn_distance[new], copy = self.search.knn_distance(points)
-        self.copy[new] = copy & self.search.copies_last
+        self.knn_distance[new], copy = self.pool_search.knn_model(points)
+        self.copy[new] = copy & self.pool_search.copies_last
 
     def may_score(self, person: IntArray) -> BoolArray:
         """Whether the predictor may score another row of people."""
-        may: BoolArray = self.task.scores.n_left(self.positions[person]) > 0
-        return may
+        may_score: BoolArray = self.task.scores.n_left(self.positions[person]) > 0
+        return may_score
 
     def remembered(self) -> IntArray:
         """Rows that an earlier search has scored, of people who may have no other row scored."""
@@ -255,12 +266,12 @@ class Pool:
 
     def _within_limit(self, row_ids: IntArray) -> IntArray:
         """Rows with a known score, and as many others as each person's limit allows."""
-        may = self.task.scores.are_known(self.keys(row_ids))
-        new = np.flatnonzero(~may)
+        within = self.task.scores.are_known(self.keys(row_ids))
+        new = np.flatnonzero(~within)
         person = self.person[row_ids[new]]
         left = self.task.scores.n_left(self.positions[person])
-        may[new] = times_seen_before(person) < left
-        return row_ids[may]
+        within[new] = times_seen_before(person) < left
+        return row_ids[within]
 
     def score_rows(self, row_ids: IntArray) -> None:
         """Have the predictor score rows, up to each person's limit, and correct predictions."""
@@ -285,9 +296,9 @@ class Pool:
 
     def misses_and_reasons(self, people: IntArray) -> tuple[MeasuredRows, dict[int, Reason]]:
         """The nearest misses of people without an answer, and why they have none."""
-        decision, checks = self.task.decision, self.search.row_rules.checks
-        rows = np.flatnonzero(np.isin(self.person, people) & (self.sparsity > 0))
-        scored, left = rows[self.scored[rows]], rows[~self.scored[rows]]
+        decision, checks = self.task.decision, self._rules.checks
+        row_ids = np.flatnonzero(np.isin(self.person, people) & (self.sparsity > 0))
+        scored, left = row_ids[self.scored[row_ids]], row_ids[~self.scored[row_ids]]
         shortfall = decision.shortfall(self.score[scored]).round(SHORTFALL_DECIMALS)
         misses = scored[best_of_each(self.person[scored], shortfall, scored)]
         best = dict(zip(self.person[misses].tolist(), self.score[misses].tolist(), strict=True))
@@ -296,28 +307,25 @@ class Pool:
         excluding: defaultdict[int, set[RowFilter]] = defaultdict(set)
         for person, number in zip(self.person[likely], self.excluded_by[likely], strict=True):
             excluding[int(person)].add(checks[number - 1])
-        n_rows, n_scored = (
-            np.bincount(self.person[some], minlength=self.positions.size).tolist()
-            for some in (rows, scored)
-        )
+        n_rows = np.bincount(self.person[row_ids], minlength=self.positions.size)
+        n_scored = np.bincount(self.person[scored], minlength=self.positions.size)
+        may_go_on = self.may_score(np.arange(self.positions.size))
         reasons = {
             int(self.positions[person]): reason_of(
                 decision,
-                n_rows=n_rows[person],
-                n_scored=n_scored[person],
+                n_rows=int(n_rows[person]),
+                n_scored=int(n_scored[person]),
                 best_score=best.get(person),
                 excluding=excluding[person],
-                may_go_on=may_go_on,
+                may_go_on=bool(may_go_on[person]),
             )
-            for person, may_go_on in zip(
-                people.tolist(), self.may_score(people).tolist(), strict=True
-            )
+            for person in people.tolist()
         }
         return self.measured(misses, np.zeros_like(misses)), reasons
 
     def gower(self, row_ids: IntArray) -> FloatArray:
         """Gower distances without weights, whatever distance the search is for."""
-        if is_plain_gower(self.search.row_rules.distance):
+        if is_plain_gower(self._rules.distance):
             return self.distance[row_ids]
         return measure_rows(Gower(), self.rows(row_ids))
 
@@ -333,23 +341,19 @@ class Pool:
         n_known, n_new = len(self.cells), len(cells)
         row_ids = np.arange(n_known, n_known + n_new)
         self.cells = _append_with_room(self.cells, cells)
-        self.person = _append_with_room(self.person, cells[:, 0].astype(np.int64))
-        for name in ("score", "margin", "_response", "_total", "_weight"):
-            setattr(self, name, _append_with_room(getattr(self, name), np.zeros(n_new)))
-        for name in ("scored", "valid", "copy"):
-            setattr(self, name, _append_with_room(getattr(self, name), np.zeros(n_new, dtype=bool)))
-        self.knn_distance = _append_with_room(self.knn_distance, np.full(n_new, np.nan))
-        self.excluded_by = _append_with_room(self.excluded_by, np.full(n_new, UNKNOWN))
+        for name, value in NEW_ROW.items():
+            column = _append_with_room(getattr(self, name), np.full(n_new, value))
+            setattr(self, name, column)
+        self.person[row_ids] = cells[:, 0]
         changed = cells[:, 1:] != OWN
-        sparsity = changed.sum(axis=1)
-        self.sparsity = _append_with_room(self.sparsity, sparsity)
-        if self.search.count_actions:
-            sparsity = sparsity - changed[:, self.computed_places].sum(axis=1)
-        self.n_changes = _append_with_room(self.n_changes, sparsity)
+        self.sparsity[row_ids] = self.n_changes[row_ids] = changed.sum(axis=1)
+        if self.pool_search.count_actions:
+            self.n_changes[row_ids] -= changed[:, self.task.computed_places].sum(axis=1)
         rows = self.rows(row_ids)
-        distance = measure_rows(self.search.row_rules.distance, rows)
-        self.distance = _append_with_room(self.distance, distance)
-        self._response[row_ids] = self.search.surrogate.predict(self.encodings.tree_codes(rows))
+        self.distance[row_ids] = measure_rows(self._rules.distance, rows)
+        self._response[row_ids] = self.pool_search.surrogate.predict(
+            self.encodings.tree_codes(rows)
+        )
         self._correct(row_ids, self._errors)
 
     def _learn(self, row_ids: IntArray, scored: ScoredRows) -> None:
@@ -357,12 +361,12 @@ class Pool:
         self.score[row_ids], self.valid[row_ids] = scored.score, scored.valid
         self.scored[row_ids] = True
         person = self.person[row_ids]
-        response = self.search.surrogate.response(scored)
+        response = self.pool_search.surrogate.response(scored)
         error = response - self._response[row_ids]
         misfit = max(MISFIT_SHARE * self._response_range, MISFIT_ERRORS * self.error)
-        taught = (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
+        teaches = (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
         error = np.clip(error, -misfit / MISFIT_SHARE, misfit / MISFIT_SHARE)
-        new = person[taught], row_ids[taught], error[taught]
+        new = person[teaches], row_ids[teaches], error[teaches]
         self._errors = tuple(map(np.concatenate, zip(self._errors, new, strict=True)))  # type: ignore[assignment]
         touched = np.zeros(self.positions.size, dtype=bool)
         touched[person] = True
@@ -373,12 +377,14 @@ class Pool:
     def _correct(self, row_ids: IntArray, errors: tuple[IntArray, IntArray, FloatArray]) -> None:
         """Add errors at people's rows to the corrections of their other rows."""
         order = np.argsort(errors[0], kind="stable")
-        person, theirs = errors[0][order], self.person[row_ids]
-        between = np.searchsorted(person, theirs), np.searchsorted(person, theirs, side="right")
+        owner, person = errors[0][order], self.person[row_ids]
+        between = np.searchsorted(owner, person), np.searchsorted(owner, person, side="right")
         sums = self._total[row_ids], self._weight[row_ids]
-        found = weigh_errors(self.cells, row_ids, between, errors[1][order], errors[2][order], sums)
-        self._total[row_ids], self._weight[row_ids] = found
-        correction = found[0] / (found[1] + NO_ERROR)
+        total, weight = weigh_errors(
+            self.cells, row_ids, between, errors[1][order], errors[2][order], sums
+        )
+        self._total[row_ids], self._weight[row_ids] = total, weight
+        correction = total / (weight + NO_ERROR)
         self.margin[row_ids] = self._margin(self._response[row_ids] + correction)
 
     def _margin(self, response: FloatArray) -> FloatArray:

@@ -43,18 +43,18 @@ def reason_of(
     n_accepted: int = 0,
     may_go_on: bool = True,
 ) -> Reason:
-    """Why none of some rows is an answer.
+    """Why none of a person's rows is an answer.
 
-    ``excluding`` holds what excludes those that are accepted, or predicted to be.
+    ``excluding`` holds the checks that exclude accepted rows, or rows predicted to be accepted.
     """
     if not n_rows:
         return NOTHING_TO_CHANGE
     noun = "combination" if n_rows == 1 else "combinations"
     kind: ReasonKind = "unknown"
     sentences = [f"We looked at {n_rows:,} {noun} of values."]
-    those = "Other promising ones" if n_scored else "Promising ones"
+    excluded = "Other promising ones" if n_scored else "Promising ones"
     if n_accepted:
-        those = f"Those that the predictor accepted ({n_accepted:,})"
+        excluded = f"Those that the predictor accepted ({n_accepted:,})"
     elif best_score is not None:
         kind = "refused" if _is_refused(decision, best_score) else "unknown"
         sentences.append(_what_was_scored(decision, n_rows, n_scored))
@@ -62,10 +62,10 @@ def reason_of(
     elif not excluding and may_go_on:
         sentences.append("None of them keeps all constraints and limits of the search.")
     if excluding:
-        kinds = {one: kind_of(one) for one in excluding}
-        kind = next((first for first in KIND_IN_WORDS if first in kinds.values()), "ruled_out")
-        names = ", ".join(sorted({one.name + KIND_IN_WORDS[kinds[one]] for one in kinds}))
-        sentences.append(f"{those} are excluded by {names}.")
+        kinds = {kind_of(check) for check in excluding}
+        kind = next((first for first in KIND_IN_WORDS if first in kinds), "ruled_out")
+        names = {check.name + KIND_IN_WORDS[kind_of(check)] for check in excluding}
+        sentences.append(f"{excluded} are excluded by {', '.join(sorted(names))}.")
     if not may_go_on:
         # With more evaluations, something else might have been found.
         kind = "unknown"
@@ -88,10 +88,10 @@ def _what_was_scored(decision: Decision, n_rows: int, n_scored: int) -> str:
     """How many rows the predictor scored; it accepted none."""
     margin = f" with margin={decision.min_margin:g}" if decision.min_margin else ""
     if n_scored == 1:
-        some = "it" if n_rows == 1 else "the most promising one"
-        return f"The predictor scored {some} and did not accept it{margin}."
-    some = "all of them" if n_scored == n_rows else f"the {n_scored:,} most promising"
-    return f"The predictor scored {some} and accepted none{margin}."
+        scored = "it" if n_rows == 1 else "the most promising one"
+        return f"The predictor scored {scored} and did not accept it{margin}."
+    scored = "all of them" if n_scored == n_rows else f"the {n_scored:,} most promising"
+    return f"The predictor scored {scored} and accepted none{margin}."
 
 
 def _is_refused(decision: Decision, best_score: float) -> bool:

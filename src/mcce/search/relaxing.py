@@ -74,13 +74,12 @@ def relaxations(request: SearchRequest, max_constraints: int | None = None) -> I
         if value not in (free, "last"):
             change: dict[str, Any] = {name: free}
             lifted = replace(settings, search=replace(settings.search, **change))
-            search = partial(find_answers, replace(request, settings=lifted))
-            yield Relaxation("bound", name, search, f"{name}={value!r}", reason_kind)
-    for one in constraints.limiting[:max_constraints]:
-        lifted_request = replace(request, constraints=constraints.without(one))
-        search = partial(find_answers, lifted_request)
-        in_words = f"the constraint {one.name!r}"
-        yield Relaxation("constraint", one.name, search, in_words, kind_of(one))
+            find = partial(find_answers, replace(request, settings=lifted))
+            yield Relaxation("bound", name, find, f"{name}={value!r}", reason_kind)
+    for constraint in constraints.limiting[:max_constraints]:
+        find = partial(find_answers, replace(request, constraints=constraints.without(constraint)))
+        in_words = f"the constraint {constraint.name!r}"
+        yield Relaxation("constraint", constraint.name, find, in_words, kind_of(constraint))
 
 
 def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcome:
@@ -88,62 +87,65 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
 
     Where only the required plausibility is in the way, the best such row is the nearest miss.
     """
-    settings, search = request.settings, request.settings.search.sampling_search
-    monitor, n_desired = request.monitor, request.fitted.n_desired
-    if monitor.stopped or not n_desired or search.max_evaluations is not None:
+    is_bounded = request.settings.search.sampling_search.max_evaluations is not None
+    if request.monitor.stopped or not request.fitted.n_desired or is_bounded:
         return outcome
-    n_samples = min(N_BRIEF_SAMPLES, settings.n_samples or N_BRIEF_SAMPLES)
-    short = replace(search, max_samples=n_samples)
-    one = replace(settings, search=short, n_samples=n_samples, n_counterfactuals=1, diversity=None)
-    brief = replace(request, settings=one, effort="brief")
     started = time.perf_counter()
     factuals, reasons = request.factuals, dict(outcome.reasons)
     answers, misses = outcome.answers, outcome.misses
     positions = np.array(sorted(reasons), dtype=np.int64)
-    for relaxation in relaxations(brief, MAX_LIFTED):
+    for relaxation in relaxations(_brief(request), MAX_LIFTED):
         is_over = request.monitor.stopped or time.monotonic() >= request.deadline
         if is_over or not positions.size:
             break
-        found, kind = relaxation.find(positions).answers, relaxation.reason_kind
-        kept = _keep_everything(request, found)
+        relaxed, kind = relaxation.find(positions).answers, relaxation.reason_kind
+        keeps_all = _keep_everything(request, relaxed)
         # A proof is about rows that the model could draw, which these need not be.
-        missed = found.take(kept & ~np.isin(found.owner, sorted(outcome.proven)))
+        missed = relaxed.take(keeps_all & ~np.isin(relaxed.owner, sorted(outcome.proven)))
         answers = MeasuredRows.concat(factuals, [answers, missed])
-        found = found.take(~kept)
-        remedies = [f"Without {relaxation.in_words}"] * found.owner.size
+        relaxed = relaxed.take(~keeps_all)
+        remedies = [f"Without {relaxation.in_words}"] * relaxed.owner.size
         if kind == "implausible":
-            remedies = _with_plausibility(plausibility_model(request.fitted), found.rows)
-            nearest = replace(found, rank=np.zeros_like(found.rank))
-            others = misses.take(~np.isin(misses.owner, found.owner))
+            remedies = _with_plausibility(plausibility_model(request.fitted), relaxed.rows)
+            nearest = replace(relaxed, rank=np.zeros_like(relaxed.rank))
+            others = misses.take(~np.isin(misses.owner, relaxed.owner))
             misses = MeasuredRows.concat(factuals, [others, nearest])
-        for person, remedy in zip(found.owner.tolist(), remedies, strict=True):
-            text = f"{reasons[person].text} {remedy} there would be an answer."
-            reasons[person] = Reason(kind, text)
-        positions = np.setdiff1d(positions, [*found.owner, *missed.owner])
+        for position, remedy in zip(relaxed.owner.tolist(), remedies, strict=True):
+            text = f"{reasons[position].text} {remedy} there would be an answer."
+            reasons[position] = Reason(kind, text)
+        positions = np.setdiff1d(positions, [*relaxed.owner, *missed.owner])
     explained = replace(
         outcome,
         answers=answers,
         misses=misses.take(~np.isin(misses.owner, answers.owner)),
-        reasons={at: why for at, why in reasons.items() if at not in answers.owner},
+        reasons={key: reason for key, reason in reasons.items() if key not in answers.owner},
     )
     return explained.with_seconds({"remedies": time.perf_counter() - started})
 
 
-def _keep_everything(request: SearchRequest, found: MeasuredRows) -> BoolArray:
+def _brief(request: SearchRequest) -> SearchRequest:
+    """The same request with few draws, for one answer of each person and no reasons."""
+    settings, search = request.settings, request.settings.search.sampling_search
+    n_samples = min(N_BRIEF_SAMPLES, settings.n_samples or N_BRIEF_SAMPLES)
+    settings = replace(settings, n_samples=n_samples, n_counterfactuals=1, diversity=None)
+    settings = replace(settings, search=replace(search, max_samples=n_samples))
+    return replace(request, settings=settings, gives_reasons=False, widens=False)
+
+
+def _keep_everything(request: SearchRequest, relaxed: MeasuredRows) -> BoolArray:
     """Which answers of a relaxed search keep everything that the search itself requires."""
     constraints, settings = request.constraints, request.settings
     search, fitted = settings.search.sampling_search, request.fitted
     relations = kept_relations(fitted, settings, constraints)
-    enforced = [one for one in relations if one.enforced]
+    enforced = [found for found in relations if found.enforced]
     rules = row_rules(fitted, search, constraints, enforced, {})
-    kept: BoolArray = rules.first_broken(found.rows) == 0
-    broken = constraints.broken(request.factuals, found.owner, found.frame)
-    for breaks in broken.values():
-        kept &= ~breaks
-    if search.margin and kept.any():
+    keeps: BoolArray = rules.first_broken(relaxed.rows) == 0
+    for breaks in constraints.broken(request.factuals, relaxed.owner, relaxed.frame).values():
+        keeps &= ~breaks
+    if search.margin and keeps.any():
         decision = fitted.decision.with_margin(search.margin)
-        kept[kept] = decision.score(found.take(kept).frame).valid
-    return kept
+        keeps[keeps] = decision.score(relaxed.take(keeps).frame).valid
+    return keeps
 
 
 def _with_plausibility(model: PlausibilityModel, rows: CandidateRows) -> list[str]:
@@ -151,8 +153,8 @@ def _with_plausibility(model: PlausibilityModel, rows: CandidateRows) -> list[st
     reached = model.measures(rows)["plausibility"]
     # Any requirement excludes pairs that nobody has.
     reached[~HasKnownPairs(IsPlausible(model, 0.0)).keeps(rows)] = 0.0
-    rounded = [float(ONE_DIGIT.create_decimal(repr(one))) for one in reached.tolist()]
-    return [f"With min_plausibility={one:g}" for one in rounded]
+    rounded = [float(ONE_DIGIT.create_decimal(repr(share))) for share in reached.tolist()]
+    return [f"With min_plausibility={share:g}" for share in rounded]
 
 
 def relaxation_table(
@@ -172,31 +174,22 @@ def relaxation_table(
     # No time limit: a stopped search would blame things that are not in the way.
     monitor = Monitor(declined.size, lambda progress: None)
     request = SearchRequest(
-        fitted, settings, constraints, factuals, scored, monitor, effort="answers"
+        fitted, settings, constraints, factuals, scored, monitor, gives_reasons=False
     )
     positions = np.array(sorted(find_answers(request, declined).reasons), dtype=np.int64)
-    tried = sorted(relaxations(request), key=lambda one: one.kind == "bound")
+    tried = sorted(relaxations(request), key=lambda relaxation: relaxation.kind == "bound")
     if fit_again is not None:
         tried += _without_immutable(request, X, fit_again)
     if not positions.size:
         tried = []
-    sparsity, gower = np.full((2, len(tried), positions.size), np.nan)
-    bar = ProgressBar(len(tried), "relax", settings.verbose)
-    for at, one in enumerate(tried):
-        answers = one.find(positions).answers
-        best = answers.take(answers.rank == 1)
-        if one.kind != "immutable":
-            best = best.take(~_keep_everything(request, best))
-        person = np.searchsorted(positions, best.owner)
-        sparsity[at, person], gower[at, person] = best.sparsity, best.gower
-        bar.show(at + 1)
-    bar.close()
+    sparsity, gower = _measure_best(request, tried, positions)
     position = np.tile(positions, len(tried))
+    of_each = [relaxation for relaxation in tried for _ in positions]
     table = pd.DataFrame(
         {
             "factual": factuals.index.to_flat_index().take(position),
-            "lifted": pd.Series([one.name for one in tried for _ in positions], dtype=str),
-            "kind": pd.Series([one.kind for one in tried for _ in positions], dtype=str),
+            "lifted": pd.Series([relaxation.name for relaxation in of_each], dtype=str),
+            "kind": pd.Series([relaxation.kind for relaxation in of_each], dtype=str),
             "answered": ~np.isnan(sparsity.ravel()),
             "sparsity": pd.array(sparsity.ravel(), dtype="Int64"),
             "gower": gower.ravel(),
@@ -209,13 +202,30 @@ def relaxation_table(
     return factuals.adapter.table_to_native(table.drop(columns="position"))
 
 
+def _measure_best(
+    request: SearchRequest, tried: Sequence[Relaxation], positions: IntArray
+) -> np.ndarray:
+    """Sparsity and Gower distance of the best answers, shape (2, n_tried, n_people); else NaN."""
+    costs = np.full((2, len(tried), positions.size), np.nan)
+    bar = ProgressBar(len(tried), "relax", request.settings.verbose)
+    for number, relaxation in enumerate(tried):
+        answers = relaxation.find(positions).answers
+        best = answers.take(answers.rank == 1)
+        if relaxation.kind != "immutable":
+            best = best.take(~_keep_everything(request, best))
+        costs[:, number, np.searchsorted(positions, best.owner)] = best.sparsity, best.gower
+        bar.show(number + 1)
+    bar.close()
+    return costs
+
+
 def _without_immutable(request: SearchRequest, X: Any, fit_again: FitAgain) -> list[Relaxation]:
     """A search with each immutable column mutable that the predictor knows."""
     schema, known = request.fitted.schema, request.fitted.decision.names
     immutable = schema.immutable.tolist()
 
-    def search(column: int, positions: IntArray) -> SearchOutcome:
-        fitted = fit_again([schema.names[at] for at in immutable if at != column])
+    def find(column: int, positions: IntArray) -> SearchOutcome:
+        fitted = fit_again([schema.names[other] for other in immutable if other != column])
         bound = Constraints.bind(request.constraints.listed, fitted.schema)
         factuals = fitted.schema.encode(X)
         lifted = replace(request, fitted=fitted, constraints=bound, factuals=factuals)
@@ -226,7 +236,7 @@ def _without_immutable(request: SearchRequest, X: Any, fit_again: FitAgain) -> l
         return replace(outcome, answers=outcome.answers.take(changes_it))
 
     return [
-        Relaxation("immutable", str(schema.names[at]), partial(search, at))
-        for at in immutable
-        if known is None or schema.names[at] in known
+        Relaxation("immutable", str(schema.names[column]), partial(find, column))
+        for column in immutable
+        if known is None or schema.names[column] in known
     ]

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations, product
+from typing import TypeAlias
 
 import numpy as np
 
@@ -86,36 +87,38 @@ PER_STEP, STEPS_PER_FEATURE = 3, 10
 # turn until a row is valid; and detours kept per answer.
 SHARES_CLOSER = np.array([0.5, 0.75, 0.875, 0.95])
 N_DETOURS = 6
+# By place of a mutable feature: codes to try, shape (n_people, n_codes), and who may have which.
+Values: TypeAlias = dict[int, tuple[Codes, BoolArray]]
 
 
 class Sources:
     """Adds rows to the pool of a block of people."""
 
-    def __init__(self, search: PoolSearch, block: FactualBlock) -> None:
-        self.search, self.task = search, search.task
-        task, rows, schema = search.task, search.task.factuals, search.task.factuals.schema
-        tables = tables_of(task.request.fitted.generator, rows)
-        self.pool = Pool(search, block.positions, tables)
+    def __init__(self, pool_search: PoolSearch, block: FactualBlock) -> None:
+        self.pool_search, self.task = pool_search, pool_search.task
+        task, factuals, schema = self.task, self.task.factuals, self.task.factuals.schema
+        tables = tables_of(task.request.fitted.generator, factuals)
+        self.pool = Pool(pool_search, block.positions, tables)
         self._by_position = np.argsort(block.positions)
         self._limits = task.factual_limits.limits(block.positions, schema.features)
         self._sets = FeatureSets(task)
         width = max(self._sets.n, MAX_FEATURES)
         self._n_in_parts = max(N_IN_PARTS * MAX_FEATURES // width, MIN_IN_PARTS)
         # Values of a generator's own are only drawn.
-        pairs = zip(tables, rows.tables, strict=True)
-        trained = np.array([table is known for table, known in pairs])
-        self._alone = trained & self._sets.free
-        if schema.mutable.size > MAX_FEATURES and search.surrogate.trees:
-            used = search.surrogate.inputs(MAX_FEATURES, among=schema.mutable)
-            self._alone &= np.isin(schema.mutable, used)
+        of_features = zip(tables, factuals.tables, strict=True)
+        is_trained = np.array([table is trained for table, trained in of_features])
+        self._tried_alone = is_trained & self._sets.free
+        if schema.mutable.size > MAX_FEATURES and pool_search.surrogate.trees:
+            used = pool_search.surrogate.inputs(MAX_FEATURES, among=schema.mutable)
+            self._tried_alone &= np.isin(schema.mutable, used)
         self._frequent = [
-            frequent_codes(counts, schema.features[position].kind == "numeric")
-            for counts, position in zip(search.accepted, schema.mutable, strict=True)
+            frequent_codes(counts, schema.features[column].kind == "numeric")
+            for counts, column in zip(pool_search.accepted_counts, schema.mutable, strict=True)
         ]
 
     def add_draws(self, people: IntArray, *, reduce: bool) -> None:
         """Add promising draws and parts of their changes; if asked, reduced ones too."""
-        for person, codes, margin, draw in self._drawn(people, 0, self.search.n_samples):
+        for person, codes, margin, draw in self._drawn(people, 0, self.pool_search.n_samples):
             n_changes = (codes != OWN).sum(axis=0)
             chosen = best_of_each(person, -margin, n_changes, draw, n=self._n_in_parts)
             if reduce:
@@ -124,7 +127,7 @@ class Sources:
 
     def widen(self, people: IntArray, *, to_most: bool) -> None:
         """Add further draws and reduced ones, for people without an answer."""
-        first, most = self.search.n_samples, self.search.max_samples
+        first, most = self.pool_search.n_samples, self.pool_search.max_samples
         middle = min(WIDER_DRAWS * first, most)
         start, end = (middle, most) if to_most else (0, middle)
         for person, codes, margin, draw in self._drawn(people, start, end):
@@ -134,30 +137,29 @@ class Sources:
     def add_undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Pairs of rows and their versions with some changes undone, which are added if new.
 
-        Of up to 30 changes one or two are undone at a time, of more, or for
-        "nearest", one.
+        Of up to 30 changes, one or two are undone at a time; of more, or for "nearest", one.
         """
-        pool = self.pool
+        pool, sets = self.pool, self._sets
         actions = pool.actions(row_ids)
-        changed = self._sets.changed(actions)
+        changed = sets.changed(actions)
         n_changed = changed.sum(axis=1)
-        rows, undone = [row_ids[:0]], [np.empty((0, self._sets.n), dtype=bool)]
+        rows, undone = [row_ids[:0]], [np.empty((0, sets.n), dtype=bool)]
         for n in np.unique(n_changed[n_changed > 1]).tolist():
-            here = np.flatnonzero(n_changed == n)
-            most = 1 if self.search.cost.by_distance or n == 2 or n > MAX_CHANGES_FOR_PAIRS else 2
-            taken = _subsets(n, most)
-            found = np.zeros((here.size, len(taken), self._sets.n), dtype=bool)
-            which, feature_set = np.nonzero(changed[here])
-            found[which, :, feature_set] = np.tile(taken.T, (here.size, 1))
-            rows.append(np.repeat(here, len(taken)))
-            undone.append(found.reshape(-1, self._sets.n))
+            row = np.flatnonzero(n_changed == n)
+            by_distance = self.pool_search.cost.by_distance
+            subsets = _subsets(n, 1 if by_distance or n == 2 or n > MAX_CHANGES_FOR_PAIRS else 2)
+            is_undone = np.zeros((row.size, len(subsets), sets.n), dtype=bool)
+            number, feature_set = np.nonzero(changed[row])
+            is_undone[number, :, feature_set] = np.tile(subsets.T, (row.size, 1))
+            rows.append(np.repeat(row, len(subsets)))
+            undone.append(is_undone.reshape(-1, sets.n))
         row = np.concatenate(rows)
-        features = self._sets.features(np.concatenate(undone))
-        codes = np.where(features.T, OWN, actions[:, row])
-        child = pool.add(pool.person[row_ids[row]], codes)
+        codes = np.where(sets.features(np.concatenate(undone)).T, OWN, actions[:, row])
+        parent = row_ids[row]
+        child = pool.add(pool.person[parent], codes)
         # Without these changes, nothing or the same row may be left.
-        other = (child != row_ids[row]) & (pool.sparsity[child] > 0)
-        return row_ids[row[other]], child[other]
+        is_other = (child != parent) & (pool.sparsity[child] > 0)
+        return parent[is_other], child[is_other]
 
     def add_around(self, row_ids: IntArray) -> None:
         """Add versions of rows with changes undone, and with values nearer to the own ones."""
@@ -167,25 +169,25 @@ class Sources:
     def add_combinations(self, people: IntArray) -> None:
         """Add pairs of promising single changes."""
         pool = self.pool
-        some = np.flatnonzero(np.isin(pool.person, people) & (pool.sparsity >= 1))
-        single = some[self._sets.changed(pool.actions(some)).sum(axis=1) == 1]
-        feature = (pool.actions(single) != OWN).argmax(axis=0)
-        key = pool.person[single] * pool.n_mutable + feature
-        single = single[best_of_each(key, -pool.margin[single], single, n=PER_FEATURE)]
+        changed = np.flatnonzero(np.isin(pool.person, people) & (pool.sparsity >= 1))
+        single = changed[self._sets.changed(pool.actions(changed)).sum(axis=1) == 1]
+        place = (pool.actions(single) != OWN).argmax(axis=0)
+        of_feature = pool.person[single] * pool.n_mutable + place
+        single = single[best_of_each(of_feature, -pool.margin[single], single, n=PER_FEATURE)]
         single = single[
             best_of_each(pool.person[single], -pool.margin[single], single, n=N_COMBINED)
         ]
         left, right = _pairs_within(pool.person[single])
         first, second = pool.actions(single[left]), pool.actions(single[right])
         apart = np.flatnonzero(~((first != OWN) & (second != OWN)).any(axis=0))
-        left, right = left[apart], right[apart]
+        left, right, first, second = left[apart], right[apart], first[:, apart], second[:, apart]
         # A first guess: margins add up. The surrogate then predicts the most promising pairs.
         gain = (pool.margin[single] - pool.margin[pool.person[single]]) / pool.error
         margin = pool.margin[single[left]] / pool.error + gain[right]
-        some = self._promising(pool.person[single[left]], margin, PAIRS_PREDICTED)
-        chosen = apart[some]
-        codes = np.where(first[:, chosen] == OWN, second[:, chosen], first[:, chosen])
-        self._add_promising(pool.person[single[left[some]]], codes, N_PAIRS)
+        person = pool.person[single[left]]
+        chosen = self._promising(person, margin, PAIRS_PREDICTED)
+        codes = np.where(first == OWN, second, first)[:, chosen]
+        self._add_promising(person[chosen], codes, N_PAIRS)
 
     def _drawn(
         self, people: IntArray, start: int, end: int
@@ -200,10 +202,8 @@ class Sources:
         if not draws.size:
             return
         for block in blocks(limits, pool.positions[people], draws.size, task.settings.memory):
-            at = np.searchsorted(pool.positions, block.positions, sorter=self._by_position)
-            theirs = self._by_position[at]
             candidates = generate(
-                generator, limits, block, draws, fitted.seed, self.search.n_samples
+                generator, limits, block, draws, fitted.seed, self.pool_search.n_samples
             )
             has_own = candidates.tables is not task.factuals.tables
             if has_own and not generator.capabilities.own_values:
@@ -212,62 +212,67 @@ class Sources:
                     "the paper's search takes as they come. For other searches its capabilities "
                     "must say own_values, with all values in tables_."
                 )
-            who, draw = np.nonzero(candidates.distinct[candidates.group])
-            margin = self._predict_draws(candidates, theirs)[candidates.group[who], draw]
-            codes = self._actions_of(candidates.select(who, draw).codes)
-            some = np.flatnonzero((codes != OWN).any(axis=0))
-            yield theirs[who[some]], codes[:, some], np.minimum(margin[some], 0.0), draw[some]
+            # The numbers of the people here, and which of them each draw is for.
+            numbers = self._by_position[
+                np.searchsorted(pool.positions, block.positions, sorter=self._by_position)
+            ]
+            member, draw = np.nonzero(candidates.distinct[candidates.group])
+            margin = self._predict_draws(candidates, numbers)[candidates.group[member], draw]
+            codes = candidates.select(member, draw).codes
+            codes[task.computed_places] = OWN
+            kept = np.flatnonzero((codes != OWN).any(axis=0))
+            yield numbers[member[kept]], codes[:, kept], np.minimum(margin[kept], 0.0), draw[kept]
 
     def _add_and_reduce(self, person: IntArray, codes: Codes) -> None:
-        """Add draws, and reduce the first ones that nothing excludes."""
-        row_ids = self.pool.add(person, codes)
-        self._reduce(self._first_fitting(row_ids[self.pool.margin[row_ids] >= 0]))
+        """Add draws, and leave needless changes out of the first ones that nothing excludes."""
+        pool, row_ids = self.pool, self.pool.add(person, codes)
+        row_ids = self._first_fitting(row_ids[pool.margin[row_ids] >= 0])
+        actions = pool.actions(row_ids)
+        masks = self._sets.changed(actions)
+        row = np.flatnonzero(masks.sum(axis=1) <= MAX_REDUCED)
+        self._leave_out(pool.person[row_ids], actions, row, masks[row], only_returnable=True)
 
     def _predict_draws(self, candidates: Candidates, people: IntArray) -> FloatArray:
         """Predictions of draws, once for each group of people who share them."""
         _, first = np.unique(candidates.group, return_index=True)
-        at, draw = np.nonzero(candidates.distinct)
-        codes = self._actions_of(candidates.comparison.codes[:, at, draw])
-        margin = np.full(candidates.distinct.shape, -np.inf)
-        margin[at, draw] = self.pool.standardized_margin(people[first[at]], codes, own=False)
-        return margin
-
-    def _actions_of(self, codes: Codes) -> Codes:
-        """Codes of new rows without what follows from other changes."""
+        group, draw = np.nonzero(candidates.distinct)
+        codes = candidates.comparison.codes[:, group, draw]
         codes[self.task.computed_places] = OWN
-        return codes
+        margin = np.full(candidates.distinct.shape, -np.inf)
+        person = people[first[group]]
+        margin[group, draw] = self.pool.standardized_margin(person, codes, own=False)
+        return margin
 
     def _first_fitting(self, row_ids: IntArray) -> IntArray:
         """Of rows by person, the first few of each that nothing excludes."""
-        pool, found = self.pool, [row_ids[:0]]
-        n_found: IntArray = np.zeros(pool.positions.size, dtype=np.int64)
+        pool, kept = self.pool, [row_ids[:0]]
+        n_kept: IntArray = np.zeros(pool.positions.size, dtype=np.int64)
         while row_ids.size:
-            first = times_seen_before(pool.person[row_ids]) < N_REDUCED
-            fits = row_ids[first][pool.may_return(row_ids[first])]
-            fits = fits[
-                times_seen_before(pool.person[fits]) < N_REDUCED - n_found[pool.person[fits]]
-            ]
-            np.add.at(n_found, pool.person[fits], 1)
-            found.append(fits)
-            row_ids = row_ids[~first]
-            row_ids = row_ids[n_found[pool.person[row_ids]] < N_REDUCED]
-        return np.concatenate(found)
+            is_first = times_seen_before(pool.person[row_ids]) < N_REDUCED
+            fits = row_ids[is_first][pool.may_return(row_ids[is_first])]
+            person = pool.person[fits]
+            fits = fits[times_seen_before(person) < N_REDUCED - n_kept[person]]
+            np.add.at(n_kept, pool.person[fits], 1)
+            kept.append(fits)
+            row_ids = row_ids[~is_first]
+            row_ids = row_ids[n_kept[pool.person[row_ids]] < N_REDUCED]
+        return np.concatenate(kept)
 
     def _add_parts(self, person: IntArray, codes: Codes) -> None:
         """Add rows, and rows with those of their changes that gain most."""
         pool, sets = self.pool, self._sets
         pool.add(person, codes)
         changed = sets.changed(codes)
-        row, which = np.nonzero(changed)
+        row, feature_set = np.nonzero(changed)
         alone = np.zeros((row.size, sets.n), dtype=bool)
-        alone[np.arange(row.size), which] = True
+        alone[np.arange(row.size), feature_set] = True
         gain = pool.standardized_margin(person[row], self._keep_sets(codes, row, alone))
-        order = np.lexsort((which, -gain, row))
-        row, which = row[order], which[order]
+        order = np.lexsort((feature_set, -gain, row))
+        row, feature_set = row[order], feature_set[order]
         prefix_end = times_seen_before(row)
         # Prefixes of each row's changes, sorted by gain, and where each ends.
         rank = np.full(changed.shape, changed.shape[1])
-        rank[row, which] = prefix_end
+        rank[row, feature_set] = prefix_end
         masks = rank[row] <= prefix_end[:, None]
         margin = pool.standardized_margin(person[row], self._keep_sets(codes, row, masks))
         likely = margin >= 0
@@ -276,60 +281,53 @@ class Sources:
         near = (margin >= MIN_MARGIN) & (prefix_end <= shortest[row] + MAX_LONGER)
         pool.add(person[row[near]], self._keep_sets(codes, row[near], masks[near]))
         ends = likely & (prefix_end == shortest[row])
-        self._leave_out(person, codes, row[ends], masks[ends])
+        self._leave_out(person, codes, row[ends], masks[ends], only_returnable=False)
 
-    def _leave_out(self, person: IntArray, codes: Codes, row: IntArray, masks: BoolArray) -> None:
-        """Add rows without changes that the surrogate predicts to be needless, one by one."""
+    def _leave_out(
+        self,
+        person: IntArray,
+        codes: Codes,
+        row: IntArray,
+        masks: BoolArray,
+        *,
+        only_returnable: bool,
+    ) -> None:
+        """Add rows without changes that the surrogate predicts to be needless, one by one.
+
+        With ``only_returnable``, a change is left out only if nothing excludes the row without it.
+        """
+        pool = self.pool
         for _ in range(MAX_LEFT_OUT):
             if not row.size:
                 return
             check_cancellation()
-            at, which, fewer, margin = self._with_one_less(person, codes, row, masks)
-            near = np.flatnonzero(margin >= MIN_REDUCED_MARGIN)
-            part = self._keep_sets(codes, row[at[near]], fewer[near])
-            self.pool.add(person[row[at[near]]], part)
-            likely = near[margin[near] >= 0]
-            best = likely[best_of_each(at[likely], -margin[likely], which[likely])]
-            row, masks = row[at[best]], fewer[best]
-
-    def _reduce(self, row_ids: IntArray) -> None:
-        """Add rows without changes that seem needless, as long as nothing excludes them."""
-        pool, codes, person = self.pool, self.pool.actions(row_ids), self.pool.person[row_ids]
-        masks = self._sets.changed(codes)
-        row = np.flatnonzero(masks.sum(axis=1) <= MAX_REDUCED)
-        masks = masks[row]
-        for _ in range(MAX_LEFT_OUT):
-            if not row.size:
-                return
-            check_cancellation()
-            at, which, fewer, margin = self._with_one_less(person, codes, row, masks)
+            parent, left_out = np.nonzero(masks & (masks.sum(axis=1) > 1)[:, None])
+            fewer = masks[parent]
+            fewer[np.arange(parent.size), left_out] = False
+            part, whose = self._keep_sets(codes, row[parent], fewer), person[row[parent]]
+            margin = pool.standardized_margin(whose, part)
             likely = np.flatnonzero(margin >= 0)
-            likely = likely[best_of_each(at[likely], -margin[likely], which[likely], n=2)]
-            part = self._keep_sets(codes, row[at[likely]], fewer[likely])
-            fits = likely[pool.may_return(pool.add(person[row[at[likely]]], part))]
-            best = fits[best_of_each(at[fits], -margin[fits], which[fits])]
-            row, masks = row[at[best]], fewer[best]
-
-    def _with_one_less(
-        self, person: IntArray, codes: Codes, row: IntArray, masks: BoolArray
-    ) -> tuple[IntArray, IntArray, BoolArray, FloatArray]:
-        """Each row's changes without one of them, where there are several, and its prediction."""
-        at, which = np.nonzero(masks & (masks.sum(axis=1) > 1)[:, None])
-        fewer = masks[at]
-        fewer[np.arange(at.size), which] = False
-        part = self._keep_sets(codes, row[at], fewer)
-        return at, which, fewer, self.pool.standardized_margin(person[row[at]], part)
+            if only_returnable:
+                likely = likely[
+                    best_of_each(parent[likely], -margin[likely], left_out[likely], n=2)
+                ]
+                likely = likely[pool.may_return(pool.add(whose[likely], part[:, likely]))]
+            else:
+                near = margin >= MIN_REDUCED_MARGIN
+                pool.add(whose[near], part[:, near])
+            best = likely[best_of_each(parent[likely], -margin[likely], left_out[likely])]
+            row, masks = row[parent[best]], fewer[best]
 
     def add_singles(self, people: IntArray, *, thorough: bool = False) -> None:
         """Add promising rows with one change; with ``thorough``, more rows with more values."""
         values = self._values(people, thorough=thorough)
         if not thorough:
             self._add_all(people, values)
-        which, place, code = _single_changes(people.size, values)
-        codes = np.full((self.pool.n_mutable, which.size), OWN, dtype=np.int32)
-        codes[place, np.arange(which.size)] = code
+        member, place, code = _single_changes(values)
+        codes = np.full((self.pool.n_mutable, member.size), OWN, dtype=np.int32)
+        codes[place, np.arange(member.size)] = code
         n = N_MORE_SINGLES if thorough else N_SINGLES
-        kept = self._add_promising(people[which], codes, n)
+        kept = self._add_promising(people[member], codes, n)
         self._add_between(kept[self.pool.margin[kept] >= 0])
 
     def add_paths(self, people: IntArray) -> None:
@@ -340,15 +338,16 @@ class Sources:
     def add_detours(self, row_ids: IntArray) -> IntArray:
         """Add nearer rows in which other changes replace one; returns the nearest."""
         pool, actions, person = self.pool, self.pool.actions(row_ids), self.pool.person[row_ids]
-        row, which = np.nonzero(self._sets.changed(actions))
-        fewer = self._sets.changed(actions)[row]
-        fewer[np.arange(row.size), which] = False
+        changed = self._sets.changed(actions)
+        row, left_out = np.nonzero(changed)
+        fewer = changed[row]
+        fewer[np.arange(row.size), left_out] = False
         # What is known of a row corrects the predictions around it.
         error = pool.margin[row_ids] / pool.error - pool.standardized_margin(person, actions)
         start = self._keep_sets(actions, row, fewer)
-        found = self._add_paths(person[row], start, error[row], pool.distance[row_ids][row])
-        found = found[~pool.scored[found] & pool.may_return(found)]
-        return found[best_of_each(pool.person[found], pool.distance[found], found, n=N_DETOURS)]
+        added = self._add_paths(person[row], start, error[row], pool.distance[row_ids][row])
+        added = added[~pool.scored[added] & pool.may_return(added)]
+        return added[best_of_each(pool.person[added], pool.distance[added], added, n=N_DETOURS)]
 
     def _add_paths(
         self, people: IntArray, codes: Codes, error: FloatArray, most: FloatArray
@@ -357,143 +356,137 @@ class Sources:
 
         Each path has a person, a start, an error of predictions on it, and a largest distance.
         """
-        pool, found = self.pool, [people[:0]]
-        path, place, code = _single_changes(people.size, self._values(people, thorough=True))
-        reached = pool.standardized_margin(people, codes) + error
-        gone = pool.distances(people, codes)
+        pool, added = self.pool, [people[:0]]
+        path, place, code = _single_changes(self._values(people, thorough=True))
+        margin_so_far = pool.standardized_margin(people, codes) + error
+        distance_so_far = pool.distances(people, codes)
         for step in range(MAX_STEPS):
             check_cancellation()
             tried = codes[:, path]
             tried[place, np.arange(path.size)] = code
             margin = pool.standardized_margin(people[path], tried) + error[path]
             distance = pool.distances(people[path], tried)
-            valid = np.flatnonzero((margin >= 0) & (distance < most[path]))
-            some = valid[best_of_each(path[valid], distance[valid], valid, n=PER_STEP)]
-            found.append(pool.add(people[path[some]], tried[:, some]))
-            gain = margin - reached[path]
-            rate = gain / np.maximum(distance - gone[path], 1e-9)
-            may = np.flatnonzero((gain > 0) & (distance < most[path]))
-            best = may[best_of_each(path[may], -rate[may], place[may], code[may])]
-            ahead = path[best]
-            codes = codes.copy()
-            codes[:, ahead], reached[ahead], gone[ahead] = (
-                tried[:, best],
-                margin[best],
-                distance[best],
-            )
-            kept = np.isin(path, ahead[reached[ahead] < PATH_END])
+            near = distance < most[path]
+            likely = np.flatnonzero((margin >= 0) & near)
+            likely = likely[best_of_each(path[likely], distance[likely], likely, n=PER_STEP)]
+            added.append(pool.add(people[path[likely]], tried[:, likely]))
+            gain = margin - margin_so_far[path]
+            rate = gain / np.maximum(distance - distance_so_far[path], 1e-9)
+            better = np.flatnonzero((gain > 0) & near)
+            best = better[best_of_each(path[better], -rate[better], place[better], code[better])]
+            moved, codes = path[best], codes.copy()
+            codes[:, moved] = tried[:, best]
+            margin_so_far[moved], distance_so_far[moved] = margin[best], distance[best]
+            goes_on = np.isin(path, moved[margin_so_far[moved] < PATH_END])
             if not step:
                 of_feature = path * pool.n_mutable + place
                 best = best_of_each(of_feature, -rate, code, n=STEPS_PER_FEATURE)
-                kept &= np.isin(np.arange(path.size), best[gain[best] > 0])
-            path, place, code = path[kept], place[kept], code[kept]
+                goes_on &= np.isin(np.arange(path.size), best[gain[best] > 0])
+            path, place, code = path[goes_on], place[goes_on], code[goes_on]
             if not path.size:
                 break
-        return np.unique(np.concatenate(found))
+        return np.unique(np.concatenate(added))
 
-    def _values(self, people: IntArray, *, thorough: bool) -> dict[int, tuple[Codes, BoolArray]]:
-        """By place, the codes to try for all or for each of the people, and who may have which."""
-        rows, mutable = self.task.factuals, self.task.factuals.schema.mutable
-        positions = self.pool.positions[people]
+    def _values(self, people: IntArray, *, thorough: bool) -> Values:
+        """The values to try for people, who may have fewer of them with limits of their own."""
+        factuals, positions = self.task.factuals, self.pool.positions[people]
         limits = None if self._limits is None else self._limits.take(people)
-        found: dict[int, tuple[Codes, BoolArray]] = {}
-        for place in np.flatnonzero(self._alone).tolist():
-            column = int(mutable[place])
-            feature, own = rows.schema.features[column], rows.codes[column, positions]
-            everything = feature.n_codes <= ALL_VALUES
-            if everything:
-                codes = np.arange(feature.n_codes, dtype=np.int32)
+        values: Values = {}
+        for place in np.flatnonzero(self._tried_alone).tolist():
+            column = int(factuals.schema.mutable[place])
+            feature, own = factuals.schema.features[column], factuals.codes[column, positions]
+            if feature.n_codes <= ALL_VALUES:
+                tried = np.arange(feature.n_codes, dtype=np.int32)
             elif thorough and feature.kind == "numeric":
-                codes = _even_codes(feature.n_codes, N_SPACED)
+                even = np.linspace(0, feature.n_codes - 1, N_SPACED)
+                tried = np.unique(even.round()).astype(np.int32)
             else:
-                codes = self._frequent[place]
-            if limits is None or not is_limited(limits, column):
-                found[place] = codes, codes != own[:, None]
-                continue
-            theirs = np.tile(codes, (people.size, 1))
-            if not everything:
-                # Few of the values above may be among those that a person may have.
-                spaced = evenly_spaced(limits, column, N_SPACED if thorough else N_QUANTILES)
-                theirs = np.concatenate([theirs, spaced], axis=1)
-            found[place] = theirs, are_allowed(limits, column, theirs) & (theirs != own[:, None])
-        return found
+                tried = self._frequent[place]
+            codes = np.broadcast_to(tried, (people.size, tried.size))
+            may_have = np.ones_like(codes, dtype=bool)
+            if limits is not None and is_limited(limits, column):
+                if feature.n_codes > ALL_VALUES:
+                    # Few of the values above may be among those that a person may have.
+                    spaced = evenly_spaced(limits, column, N_SPACED if thorough else N_QUANTILES)
+                    codes = np.concatenate([codes, spaced], axis=1)
+                may_have = are_allowed(limits, column, codes)
+            values[place] = codes, may_have & (codes != own[:, None])
+        return values
 
-    def _add_all(self, people: IntArray, values: dict[int, tuple[Codes, BoolArray]]) -> None:
+    def _add_all(self, people: IntArray, values: Values) -> None:
         """Add all rows of people for whom there are only a few."""
-        pool, features = self.pool, self.task.factuals.schema.features
-        free = set(np.flatnonzero(self._sets.free).tolist())
-        if set(values) != free or self.task.scores.is_bounded:
+        pool, schema = self.pool, self.task.factuals.schema
+        free = np.flatnonzero(self._sets.free).tolist()
+        if set(values) != set(free) or self.task.scores.is_bounded:
             return
-        mutable = self.task.factuals.schema.mutable
-        if any(features[mutable[place]].n_codes > ALL_VALUES for place in values):
+        if any(schema.features[schema.mutable[place]].n_codes > ALL_VALUES for place in values):
             return
         n_rows = np.ones(people.size)
-        for _, allowed in values.values():
-            n_rows *= 1 + allowed.sum(axis=1)
-        for at in np.flatnonzero(n_rows <= MAX_COMPLETE).tolist():
+        for _, may_have in values.values():
+            n_rows *= 1 + may_have.sum(axis=1)
+        for member in np.flatnonzero(n_rows <= MAX_COMPLETE).tolist():
             choices = [
-                [OWN, *(theirs[at] if theirs.ndim == 2 else theirs)[allowed[at]]]
-                for theirs, allowed in values.values()
+                [OWN, *codes[member, may_have[member]]] for codes, may_have in values.values()
             ]
             combined = np.array([*product(*choices)], dtype=np.int32)
             codes = np.full((pool.n_mutable, len(combined)), OWN, dtype=np.int32)
             codes[list(values)] = combined.T
-            pool.add(np.full(len(combined), people[at]), codes)
-            pool.complete[people[at]] = True
+            pool.add(np.full(len(combined), people[member]), codes)
+            pool.complete[people[member]] = True
 
     def _add_between(self, row_ids: IntArray) -> None:
         """Add rows predicted valid in which one changed number is closer to the person's own."""
-        at, which, person, codes = self._nearer(row_ids, SHARES_BETWEEN)
+        change, share, person, codes = self._nearer(row_ids, SHARES_BETWEEN)
         likely = np.flatnonzero(self.pool.standardized_margin(person, codes) >= 0)
         # The nearest value predicted valid, and the next in case it is not.
-        some = likely[best_of_each(at[likely], which[likely], n=2)]
-        self.pool.add(person[some], codes[:, some])
+        nearest = likely[best_of_each(change[likely], share[likely], n=2)]
+        self.pool.add(person[nearest], codes[:, nearest])
 
     def add_closer(self, row_ids: IntArray) -> IntArray:
         """Add rows with one number nearer to the own one; returns the nearest not scored yet."""
-        at, which, person, codes = self._nearer(row_ids, SHARES_CLOSER)
-        ids = self.pool.add(person, codes)
-        new = np.flatnonzero(~self.pool.scored[ids])
-        return np.unique(ids[new[best_of_each(at[new], which[new])]])
+        change, share, person, codes = self._nearer(row_ids, SHARES_CLOSER)
+        closer = self.pool.add(person, codes)
+        new = np.flatnonzero(~self.pool.scored[closer])
+        return np.unique(closer[new[best_of_each(change[new], share[new])]])
 
     def _nearer(
         self, row_ids: IntArray, shares: FloatArray
     ) -> tuple[IntArray, IntArray, IntArray, Codes]:
         """Rows with one number only a share of the way from the person's own.
 
-        The change and the share of each row, its person, and its codes.
+        For each: the changed number and the share, both by number, its person, and its codes.
         """
-        pool, rows = self.pool, self.task.factuals
-        mutable = rows.schema.mutable
+        pool, factuals = self.pool, self.task.factuals
+        mutable = factuals.schema.mutable
+        features = [factuals.schema.features[column] for column in mutable]
         actions = pool.actions(row_ids)
-        numeric = np.array([rows.schema.features[at].kind == "numeric" for at in mutable])
-        place, row = np.nonzero((actions != OWN) & (numeric & self._alone)[:, None])
+        numeric = np.array([feature.kind == "numeric" for feature in features])
+        place, row = np.nonzero((actions != OWN) & (numeric & self._tried_alone)[:, None])
         person = pool.person[row_ids[row]]
-        own = rows.tree_codes[mutable[place], pool.positions[person]]
-        there = actions[place, row]
-        features = [rows.schema.features[at] for at in mutable]
+        own = factuals.tree_codes[mutable[place], pool.positions[person]]
+        target = actions[place, row]
         # The last code of a feature with missing values stands for missing.
         last = np.array([f.n_codes - 1 if f.has_missing else f.n_codes for f in features])[place]
-        known = (own != last) & (there != last)
-        between = np.rint(own[:, None] + (there - own)[:, None] * shares).astype(np.int32)
-        distinct = (between != own[:, None]) & (between != there[:, None]) & known[:, None]
-        distinct[:, 1:] &= between[:, 1:] != between[:, :-1]
-        distinct &= self._allowed(place, person, between)
-        at, which = np.nonzero(distinct)
-        codes = actions[:, row[at]].copy()
-        codes[place[at], np.arange(at.size)] = between[at, which]
-        return at, which, person[at], codes
+        known = (own != last) & (target != last)
+        between = np.rint(own[:, None] + (target - own)[:, None] * shares).astype(np.int32)
+        is_new = (between != own[:, None]) & (between != target[:, None]) & known[:, None]
+        is_new[:, 1:] &= between[:, 1:] != between[:, :-1]
+        is_new &= self._may_have(place, person, between)
+        change, share = np.nonzero(is_new)
+        codes = actions[:, row[change]].copy()
+        codes[place[change], np.arange(change.size)] = between[change, share]
+        return change, share, person[change], codes
 
-    def _allowed(self, place: IntArray, person: IntArray, codes: Codes) -> BoolArray:
+    def _may_have(self, place: IntArray, person: IntArray, codes: Codes) -> BoolArray:
         """Which codes of mutable features people may have, shape (n_rows, n_codes)."""
-        allowed, mutable = np.ones(codes.shape, dtype=bool), self.task.factuals.schema.mutable
+        may_have, mutable = np.ones(codes.shape, dtype=bool), self.task.factuals.schema.mutable
         if self._limits is None:
-            return allowed
-        for one in np.unique(place).tolist():
-            here = place == one
-            theirs = self._limits.take(person[here])
-            allowed[here] = are_allowed(theirs, int(mutable[one]), codes[here])
-        return allowed
+            return may_have
+        for each in np.unique(place).tolist():
+            row = np.flatnonzero(place == each)
+            limits = self._limits.take(person[row])
+            may_have[row] = are_allowed(limits, int(mutable[each]), codes[row])
+        return may_have
 
     def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:
         """Add the rows of each person with the best predictions, at most ``most``."""
@@ -543,16 +536,16 @@ class FeatureSets:
 
     def features(self, masks: BoolArray) -> BoolArray:
         """Which features are in chosen sets, shape (n_rows, n_mutable)."""
-        found = np.zeros((len(masks), self.free.size), dtype=bool)
-        found[:, self._features] = np.repeat(masks, self._sizes, axis=1)
-        return found
+        are_in = np.zeros((len(masks), self.free.size), dtype=bool)
+        are_in[:, self._features] = np.repeat(masks, self._sizes, axis=1)
+        return are_in
 
 
 @lru_cache
 def _subsets(n: int, most: int) -> BoolArray:
     """Which of n changes to undo at once, at most ``most``, shape (n_subsets, n)."""
-    some = [them for size in range(1, most + 1) for them in combinations(range(n), size)]
-    return np.array([[at in them for at in range(n)] for them in some])
+    subsets = [subset for size in range(1, most + 1) for subset in combinations(range(n), size)]
+    return np.array([[change in subset for change in range(n)] for subset in subsets])
 
 
 def frequent_codes(counts: IntArray | Int32Array, is_number: bool) -> Codes:
@@ -560,32 +553,25 @@ def frequent_codes(counts: IntArray | Int32Array, is_number: bool) -> Codes:
     if is_number:
         total = int(counts.sum())
         ranks = (2 * np.arange(N_QUANTILES if total else 0) + 1) * total // (2 * N_QUANTILES)
-        found = np.searchsorted(np.cumsum(counts), ranks, side="right")
-        return np.unique(found).astype(np.int32)
+        codes = np.searchsorted(np.cumsum(counts), ranks, side="right")
+        return np.unique(codes).astype(np.int32)
     return np.argsort(-counts, kind="stable")[:MAX_LEVELS].astype(np.int32)
 
 
-def _single_changes(
-    n_people: int, values: dict[int, tuple[Codes, BoolArray]]
-) -> tuple[IntArray, IntArray, Codes]:
-    """All single changes: which person's, of which feature, and to which code."""
+def _single_changes(values: Values) -> tuple[IntArray, IntArray, Codes]:
+    """All single changes: of which of the people and of which feature, and to which code."""
     parts = [np.empty((3, 0), dtype=np.int64)]
-    for at, (theirs, allowed) in values.items():
-        of, value = np.nonzero(allowed)
-        codes = theirs[of, value] if theirs.ndim == 2 else theirs[value]
-        parts.append(np.stack([of, np.full(of.size, at), codes]))
-    listed = np.concatenate(parts, axis=1)
-    return listed[0], listed[1], listed[2].astype(np.int32)
-
-
-def _even_codes(n_codes: int, n: int) -> Codes:
-    return np.unique(np.linspace(0, n_codes - 1, n).round()).astype(np.int32)
+    for place, (codes, may_have) in values.items():
+        member, value = np.nonzero(may_have)
+        parts.append(np.stack([member, np.full(member.size, place), codes[member, value]]))
+    member, place, code = np.concatenate(parts, axis=1)
+    return member, place, code.astype(np.int32)
 
 
 def _pairs_within(values: IntArray) -> tuple[IntArray, IntArray]:
     """All pairs of different entries with equal values, the first entry first."""
     order = np.argsort(values, kind="stable")
     end = np.searchsorted(values[order], values[order], side="right")
-    place = np.arange(values.size)
-    left = np.repeat(place, end - place - 1)
+    entry = np.arange(values.size)
+    left = np.repeat(entry, end - entry - 1)
     return order[left], order[left + 1 + times_seen_before(left)]

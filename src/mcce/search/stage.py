@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class Monitor:
         return self._n_before + sum(n_evaluated for _, n_evaluated in list(self._blocks.values()))
 
     def start(self, n_people: int) -> None:
-        """Begin a search for some of the people; all others are settled."""
+        """Begin a search for this many people; all others are settled."""
         self._n_before, self._n_others = self.n_evaluated, self._n_people - n_people
         self._blocks = {}
 
@@ -124,9 +124,10 @@ class SearchRequest:
     monitor: Monitor
     # By time.monotonic().
     deadline: float = math.inf
-    # "answers" gives no reasons and, in the paper's search, draws all at once; "brief" does not
-    # widen the search either.
-    effort: Literal["full", "answers", "brief"] = "full"
+    # Without reasons, the paper's search draws all at once.
+    gives_reasons: bool = True
+    # Whether a search beyond the paper adds rows for people without an answer.
+    widens: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +189,7 @@ class SearchOutcome:
         return cls(
             answers=MeasuredRows.concat(factuals, [part.answers for part in parts]),
             misses=MeasuredRows.concat(factuals, [part.misses for part in parts]),
-            reasons={person: why for part in parts for person, why in part.reasons.items()},
+            reasons={key: reason for part in parts for key, reason in part.reasons.items()},
             n_unstable=sum(part.n_unstable for part in parts),
             seconds=_sum_seconds([part.seconds for part in parts]),
             proven=frozenset[int]().union(*(part.proven for part in parts)),
@@ -197,27 +198,28 @@ class SearchOutcome:
 
     def updated(self, later: SearchOutcome, positions: IntArray) -> SearchOutcome:
         """What a later outcome says of some factuals, and this one of all others."""
-        parts = [self._take(positions, invert=True), later._take(positions)]
-        return SearchOutcome.merge(self.answers.rows.rows, parts)
+        factuals = self.answers.rows.rows
+        others = np.setdiff1d(np.arange(len(factuals)), positions)
+        return SearchOutcome.merge(factuals, [self._take(others), later._take(positions)])
 
     def with_seconds(self, more: Mapping[str, float]) -> SearchOutcome:
         """The outcome with further seconds added."""
         return replace(self, seconds=_sum_seconds([self.seconds, more]))
 
     def with_answers(self, mask: BoolArray) -> SearchOutcome:
-        """The outcome with some of its answers, ranked from 1 again."""
+        """The outcome with fewer answers, ranked from 1 again."""
         answers = self.answers.take(mask)
         return replace(self, answers=replace(answers, rank=1 + times_seen_before(answers.owner)))
 
-    def _take(self, positions: IntArray, *, invert: bool = False) -> SearchOutcome:
-        """The outcome with what it says of some factuals, or of all others, and all its counts."""
-        some = set(positions.tolist())
+    def _take(self, positions: IntArray) -> SearchOutcome:
+        """What the outcome says of some factuals, with all its counts."""
+        taken = set(positions.tolist())
         return replace(
             self,
-            answers=self.answers.take(np.isin(self.answers.owner, positions, invert=invert)),
-            misses=self.misses.take(np.isin(self.misses.owner, positions, invert=invert)),
-            reasons={at: why for at, why in self.reasons.items() if (at in some) != invert},
-            proven=frozenset(at for at in self.proven if (at in some) != invert),
+            answers=self.answers.take(np.isin(self.answers.owner, positions)),
+            misses=self.misses.take(np.isin(self.misses.owner, positions)),
+            reasons={key: reason for key, reason in self.reasons.items() if key in taken},
+            proven=self.proven & taken,
         )
 
 
