@@ -39,12 +39,15 @@ def customers(n_rows: int, seed: int) -> pd.DataFrame:
     levels = [f"p{number}" for number in range(70)]
     sizes = pd.CategoricalDtype(["low", "mid", "high", "never"], ordered=True)
     gaps = partial(chance.choice, [False, True], n_rows, p=[0.9, 0.1])
+    age = chance.integers(4, 14, n_rows) * 5
     return pd.DataFrame(
         {
-            "age": chance.integers(4, 14, n_rows) * 5,
+            "age": age,
             "city": pd.Series(chance.choice(["Oslo", "Bergen"], n_rows)).mask(gaps()),
             "income": pd.Series(chance.integers(10, 60, n_rows) / 4).mask(gaps()),
-            "place": pd.Series(chance.choice(levels, n_rows)).astype("category"),
+            "place": pd.Series(np.array(levels)[age - 20 + chance.integers(0, 25, n_rows)]).astype(
+                "category"
+            ),
             "size": pd.Series(chance.choice(["low", "mid", "high"], n_rows)).astype(sizes),
             "since": pd.to_datetime(chance.integers(0, 40, n_rows), unit="D"),
             "children": pd.Series(chance.integers(0, 4, n_rows), dtype="Int64").mask(gaps()),
