@@ -20,7 +20,7 @@ from .model.identifiers import warn_of_useless_columns
 from .model.registry import encode_training, visit_order_of, with_limited_inputs
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
-from .protocols import Distance, Generator, is_private
+from .protocols import Distance, Generator, PrivateGenerator, is_private
 from .runtime.progress import Clock
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
@@ -148,7 +148,7 @@ def _fit_generator(
 def _public_part(
     rows: EncodedRows,
     decision: Decision,
-    generator: Generator,
+    generator: PrivateGenerator,
     seed: int,
     clock: Clock,
     request: FitRequest,
@@ -164,7 +164,7 @@ def _public_part(
         decision=decision,
         generator=generator,
         distance=request.distance.fit(rows.schema, nothing, np.empty(0, dtype=bool)),
-        n_desired=int(generator.n_desired_),  # type: ignore[attr-defined]
+        n_desired=int(generator.n_desired_),
         seed=seed,
         parameters=request.parameters,
         seconds=clock.seconds,
