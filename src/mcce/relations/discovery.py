@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from ..errors import McceWarning, shorten
 from ..kernels import check_cancellation
 from ..tables.schema import EncodedRows
-from .bounds import best_bounds, find_bounds, informative_orderings, tightened_bound
+from .bounds import find_bounds, informative_orderings, passing_share, tightened_bound
 from .evidence import MAX_CHANCE, Proposal, TrainingColumns
-from .fitting import quality
+from .fitting import fit_of, quality
 from .formulas import find_products, find_sums
-from .kinds import Dependency, Equivalence, Linear, Ordering, Product, Ratio
+from .kinds import Bound, Dependency, Equivalence, Linear, Ordering, Product, Ratio
 from .pairs import MAX_LEVELS, find_dependencies, find_equivalences, find_orderings
 from .relation import Equality, FoundRelation, Relation
 
@@ -114,11 +114,9 @@ def without_implied(
 ) -> tuple[FoundRelation, ...]:
     """The relations that do not follow from others."""
     equalities = _equalities(data, found)
-    bounds = best_bounds(data, found, equalities)
-    formulas, source = [*equalities, *bounds], _sources(equalities)
-    # A column that is computed from a single other one has the bounds of that.
-    apart = [one for one in found if not source.keys() & {*one.relation.features}]
-    orderings = informative_orderings(data, _orderings(found, equalities), apart, formulas)
+    bounds = _bounds(data, found, equalities)
+    compared = [*_orderings(found, equalities), *_bounds_on_pairs(found, equalities)]
+    orderings = informative_orderings(data, compared, [*equalities, *bounds])
     dependencies = _dependencies(data, found, equalities)
     others = [item for item in found if not _within(item, equalities)]
     equivalences = _equivalences(data, others, dependencies)
@@ -137,15 +135,54 @@ def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[F
         if isinstance(relation, (Linear, Product, Ratio)):
             key = (not item.enforced, len(relation.features), *quality(data, relation), -place)
             ranked.append((key, item))
+    return _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
+
+
+@np.errstate(all="ignore")
+def _bounds(
+    data: TrainingColumns, found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """One bound on a formula for each target and set of columns, without equalities of them."""
+    exact = [{*item.relation.features} for item in equalities if item.enforced]
+    ranked = []
+    for number, item in enumerate(found):
+        bound, features = item.relation, {*item.relation.features}
+        has_equality = any(other <= features or features <= other for other in exact)
+        if isinstance(bound, Bound) and not has_equality:
+            fit = fit_of(data, bound.formula, slice(0, data.n_rows)).defined
+            ranked.append((len(features), passing_share(bound, fit), number, item))
+    return _first_of_each(item for *_, item in sorted(ranked))
+
+
+def _first_of_each(items: Iterable[FoundRelation]) -> list[FoundRelation]:
+    """The first relation of each set of columns, and the first sum and other one of each target."""
     kept: list[FoundRelation] = []
     taken: set[object] = set()
-    for _, item in sorted(ranked, key=lambda pair: pair[0]):
-        linear = isinstance(item.relation, Linear)
-        keys = {frozenset(item.relation.features), (linear, item.relation.target)}
+    for item in items:
+        is_sum = isinstance(item.relation, Linear)
+        keys = {frozenset(item.relation.features), (is_sum, item.relation.target)}
         if not keys & taken:
             kept.append(item)
             taken |= keys
     return kept
+
+
+def _bounds_on_pairs(
+    found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """Bounds on two columns, neither of which is computed from a single other one.
+
+    Such a column has the bounds of that other one.
+    """
+    source = _sources(equalities)
+    return [
+        item
+        for item in found
+        if isinstance(item.relation, Ordering)
+        and not item.relation.is_plain
+        and item.enforced
+        and not source.keys() & {*item.relation.features}
+    ]
 
 
 def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
