@@ -3,8 +3,8 @@
 Beyond the paper. Bin the columns once per table, then fit any number of models on it::
 
     table = BinnedColumns.of(rows)  # rows: EncodedRows of training
-    inputs = screen(table, response, candidates, row_numbers=some)  # at most 16 useful columns
-    model = BoostedTrees().fit(table, response, inputs=inputs, row_numbers=some)
+    inputs = screen(table, response, candidates)  # at most 16 useful columns
+    model = BoostedTrees().fit(table, response, inputs=inputs)
     model.predict(other.tree_codes)  # (n_rows,), in units of the response
 
 Bins: the codes of a number or an ordered category are cut into bins of about equally many rows; a
@@ -153,8 +153,8 @@ class BinnedColumns:
             return rank
         order = sort_rows(self.codes)
         differs = np.zeros(order.size - 1, dtype=bool)
-        for column in self.codes:
-            ascending = column[order]
+        for codes in self.codes:
+            ascending = codes[order]
             differs |= ascending[1:] != ascending[:-1]
         rank[order[1:]] = np.cumsum(differs)
         return rank
@@ -238,14 +238,16 @@ def predict_some(
     """Predict the responses of several models to some rows each."""
     codes = np.ascontiguousarray(codes)
     units = [
-        predict_units(model.ensemble_, codes, some) + model.base_
-        for model, some in zip(models, row_numbers, strict=True)
+        predict_units(model.ensemble_, codes, own_rows) + model.base_
+        for model, own_rows in zip(models, row_numbers, strict=True)
     ]
-    which = np.repeat(np.arange(len(models)), [some.size for some in row_numbers])
-    low, high = (np.array([getattr(m, k) for m in models])[which] for k in ("low_", "high_"))
-    exponent = np.array([model.exponent_ for model in models], dtype=np.int32)[which]
+    sizes = [own_rows.size for own_rows in row_numbers]
+    low, high, exponent = (
+        np.repeat([getattr(model, name) for model in models], sizes)
+        for name in ("low_", "high_", "exponent_")
+    )
     with np.errstate(over="ignore"):
-        predicted = np.ldexp(np.concatenate(units).astype(np.float64), -exponent)
+        predicted = np.ldexp(np.concatenate(units).astype(np.float64), -exponent.astype(np.int32))
         predicted += low / 2 + high / 2
     return np.minimum(np.maximum(predicted, low), high)
 
@@ -343,14 +345,14 @@ def place_bins(
 ) -> tuple[list[ByteArray], ByteArray]:
     """Place of each bin of each input, ordered by mean response, and the places of all rows."""
     places, bins = [], np.empty((inputs.size, units.size), dtype=np.uint8)
-    for at, column in enumerate(inputs):
+    for row, column in zip(bins, inputs, strict=True):
         own = table.bins[column] if row_numbers is None else table.bins[column][row_numbers]
         place = np.arange(table.n_bins[column], dtype=np.uint8)
         if not table.ordered[column]:
             place[_by_mean(own, units, place.size)] = np.arange(place.size)
             own = place[own]
         places.append(place)
-        bins[at] = own
+        row[:] = own
     return places, bins
 
 

@@ -94,9 +94,10 @@ class EmptyPairs:
         for column in np.flatnonzero(changed.any(axis=1)).tolist():
             if column in self._tables:
                 others, start, step, other_step = self._tables[column]
-                rows = np.flatnonzero(changed[column])
-                cell = start + step * bins[column, rows] + other_step * bins[others, rows]
-                holds[rows] |= self._cells[cell].any(axis=0)
+                changed_rows = np.flatnonzero(changed[column])
+                own, other = bins[column, changed_rows], bins[others, changed_rows]
+                cells = self._cells[start + step * own + other_step * other]
+                holds[changed_rows] |= cells.any(axis=0)
         return holds
 
     @property
