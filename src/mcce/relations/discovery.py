@@ -115,16 +115,16 @@ def without_implied(
     """The relations that do not follow from others."""
     equalities = _equalities(data, found)
     bounds = _bounds(data, found, equalities)
-    compared = [*_orderings(found, equalities), *_bounds_on_pairs(found, equalities)]
-    orderings = informative_orderings(data, compared, [*equalities, *bounds])
-    dependencies = _dependencies(data, found, equalities)
     others = [item for item in found if not _within(item, equalities)]
-    equivalences = _equivalences(data, others, dependencies)
+    compared = [*_orderings(others), *_bounds_on_pairs(found, equalities)]
+    orderings = informative_orderings(data, compared, [*equalities, *bounds])
     binary = {feature.name for feature in data.schema.features if feature.n_codes == 2}
-    paired = [set(item.relation.features) for item in equivalences]
-    paired = [pair for pair in paired if pair <= binary]
-    others = [item for item in dependencies if set(item.relation.features) not in paired]
-    return (*equalities, *bounds, *orderings, *equivalences, *others)
+    dependencies = _dependencies(data, others)
+    equivalences = _equivalences(others, dependencies, binary)
+    pairs = [{*item.relation.features} for item in equivalences]
+    paired = [pair for pair in pairs if pair <= binary]
+    dependencies = [item for item in dependencies if {*item.relation.features} not in paired]
+    return (*equalities, *bounds, *orderings, *equivalences, *dependencies)
 
 
 def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
@@ -230,49 +230,41 @@ def _is_exact(item: FoundRelation) -> bool:
     return isinstance(item.relation, Equality) and item.relation.tolerance == 0
 
 
-def _orderings(
-    found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
-) -> list[FoundRelation]:
-    """Orderings that neither two others nor an equality imply."""
-    items = [
-        (item, item.relation)
+def _orderings(found: Sequence[FoundRelation]) -> list[FoundRelation]:
+    """Orderings that two others do not imply."""
+    orderings = {
+        item.relation: item
         for item in found
-        if isinstance(item.relation, Ordering)
-        and item.relation.is_plain
-        and not _within(item, equalities)
-    ]
-    edges = {(r.lower, r.upper) for item, r in items if item.enforced}
+        if isinstance(item.relation, Ordering) and item.relation.is_plain
+    }
+    pairs = {(one.lower, one.upper) for one, item in orderings.items() if item.enforced}
     # Equal columns are ordered both ways; that is an equality.
-    edges = {(low, high) for low, high in edges if (high, low) not in edges}
+    pairs -= {(high, low) for low, high in pairs}
     above: dict[Hashable, set[Hashable]] = {}
-    for low, high in edges:
+    for low, high in pairs:
         above.setdefault(low, set()).add(high)
-
-    def implied(low: Hashable, high: Hashable) -> bool:
-        return any(high in above.get(middle, ()) for middle in above.get(low, set()) - {high})
-
-    return [item for item, r in items if not implied(r.lower, r.upper)]
-
-
-def _dependencies(
-    data: TrainingColumns, found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
-) -> list[FoundRelation]:
-    """Dependencies that neither a chain of others nor an equality implies."""
-    n_codes = {feature.name: feature.n_codes for feature in data.schema.features}
-    items = [
-        (item, item.relation)
-        for item in found
-        if isinstance(item.relation, Dependency) and not _within(item, equalities)
+    return [
+        item
+        for one, item in orderings.items()
+        if not any(one.upper in above.get(middle, ()) for middle in above.get(one.lower, ()))
     ]
-    items.sort(key=lambda pair: (not pair[0].enforced, n_codes[pair[1].determinant]))
+
+
+def _dependencies(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
+    """Dependencies that a chain of others does not imply."""
+    n_codes = {feature.name: feature.n_codes for feature in data.schema.features}
+    ranked = [
+        ((not item.enforced, n_codes[item.relation.determinant]), item.relation, item)
+        for item in found
+        if isinstance(item.relation, Dependency)
+    ]
     kept: list[FoundRelation] = []
-    reached: dict[Hashable, set[Hashable]] = {}
-    for item, relation in items:
-        if relation.result in _reachable(reached, relation.determinant):
-            continue
-        kept.append(item)
-        if item.enforced:
-            reached.setdefault(relation.determinant, set()).add(relation.result)
+    determined: dict[Hashable, set[Hashable]] = {}
+    for _, relation, item in sorted(ranked, key=lambda one: one[0]):
+        if relation.result not in _reachable(determined, relation.determinant):
+            kept.append(item)
+            if item.enforced:
+                determined.setdefault(relation.determinant, set()).add(relation.result)
     return kept
 
 
@@ -288,32 +280,30 @@ def _reachable(edges: dict[Hashable, set[Hashable]], start: Hashable) -> set[Has
 
 
 def _equivalences(
-    data: TrainingColumns, found: Sequence[FoundRelation], dependencies: Sequence[FoundRelation]
+    found: Sequence[FoundRelation], dependencies: Sequence[FoundRelation], binary: set[Hashable]
 ) -> list[FoundRelation]:
     """Equivalences that neither a dependency nor a chain of others implies.
 
-    Two columns of two values have one, and no dependency beside it.
+    Two binary columns have one, and no dependency beside it.
     """
-    binary = {feature.name for feature in data.schema.features if feature.n_codes == 2}
     implying: dict[frozenset[Hashable], bool] = {}
     for item in dependencies:
         pair = frozenset(item.relation.features)
         if not pair <= binary:
             implying[pair] = implying.get(pair, False) or item.enforced
-    group: dict[Hashable, Hashable] = {}
+    same_as: dict[Hashable, Hashable] = {}
     kept: list[FoundRelation] = []
     seen: set[frozenset[Hashable]] = set()
     for item in sorted(found, key=lambda item: not item.enforced):
-        relation = item.relation
-        pair = frozenset(relation.features)
-        implied = pair in implying and (implying[pair] or not item.enforced)
-        if not isinstance(relation, Equivalence) or implied:
+        relation, pair = item.relation, frozenset(item.relation.features)
+        is_implied = pair in implying and (implying[pair] or not item.enforced)
+        if not isinstance(relation, Equivalence) or is_implied:
             continue
-        first, second = _root(group, relation.first), _root(group, relation.second)
+        first, second = _root(same_as, relation.first), _root(same_as, relation.second)
         if first == second or (pair in seen and pair <= binary):
             continue
         kept.append(item)
         seen.add(pair)
         if item.enforced:
-            group[second] = first
+            same_as[second] = first
     return kept
