@@ -127,7 +127,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         surrogate=surrogate,
         relations=relations,
         training_rows=kept,
-        value_counts=tuple(_count(rows.codes[at]) for at in rows.schema.mutable),
+        value_counts=tuple(_count(rows.codes[column]) for column in rows.schema.mutable),
         parameters=request.parameters,
         seconds=clock.seconds,
     )

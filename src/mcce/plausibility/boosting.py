@@ -206,17 +206,15 @@ class BoostedTrees(BaseEstimator):
         units, self.exponent_ = as_units(own)
         self.base_ = int(units.sum() // units.size)
         units -= self.base_
-        places, bins = place_bins(table, inputs, row_numbers, units)
+        ranks, bins = rank_bins(table, inputs, row_numbers, units)
         n_bins = np.ascontiguousarray(table.n_bins[inputs])
         boosting = Boosting(self.n_trees, self.max_leaves, self.min_samples_leaf, self.shrinkage)
-        own_bins = [
-            place[table.tables[column]] for place, column in zip(places, inputs, strict=True)
-        ]
+        bin_of = [rank[table.tables[column]] for rank, column in zip(ranks, inputs, strict=True)]
         self.ensemble_ = Ensemble(
             nodes=boost(bins, n_bins, units, boosting),
             inputs=inputs.astype(np.int32),
-            first=np.cumsum([0, *(part.size for part in own_bins)]),
-            bins=np.concatenate([np.empty(0, dtype=np.uint8), *own_bins]),
+            first=np.cumsum([0, *(part.size for part in bin_of)]),
+            bins=np.concatenate([np.empty(0, dtype=np.uint8), *bin_of]),
         )
         return self
 
@@ -284,7 +282,7 @@ def screen(
         return candidates[:most]
     units, _ = as_units(response[chosen])
     units -= units.sum() // units.size
-    _, bins = place_bins(table, candidates, chosen, units)
+    _, bins = rank_bins(table, candidates, chosen, units)
     coarse = [table.coarse[column] for column in candidates]
     bins = np.array([group[own] for group, own in zip(coarse, bins, strict=True)])
     n_bins = np.array([group[-1] + 1 for group in coarse], dtype=np.int32)
@@ -340,20 +338,20 @@ def as_units(values: FloatArray) -> tuple[IntArray, int]:
     return np.rint(np.ldexp(values - centre, exponent)).astype(np.int64), exponent
 
 
-def place_bins(
+def rank_bins(
     table: BinnedColumns, inputs: IntArray, row_numbers: IntArray | None, units: IntArray
 ) -> tuple[list[ByteArray], ByteArray]:
-    """Place of each bin of each input, ordered by mean response, and the places of all rows."""
-    places, bins = [], np.empty((inputs.size, units.size), dtype=np.uint8)
-    for row, column in zip(bins, inputs, strict=True):
-        own = table.bins[column] if row_numbers is None else table.bins[column][row_numbers]
-        place = np.arange(table.n_bins[column], dtype=np.uint8)
+    """Rank of each bin of each input by mean response, and the rank of the bin of each row."""
+    ranks, ranked = [], np.empty((inputs.size, units.size), dtype=np.uint8)
+    for row_ranks, column in zip(ranked, inputs, strict=True):
+        bins = table.bins[column] if row_numbers is None else table.bins[column][row_numbers]
+        rank = np.arange(table.n_bins[column], dtype=np.uint8)
         if not table.ordered[column]:
-            place[_by_mean(own, units, place.size)] = np.arange(place.size)
-            own = place[own]
-        places.append(place)
-        row[:] = own
-    return places, bins
+            rank[_by_mean(bins, units, rank.size)] = np.arange(rank.size)
+            bins = rank[bins]
+        ranks.append(rank)
+        row_ranks[:] = bins
+    return ranks, ranked
 
 
 def _by_mean(bins: ByteArray, units: IntArray, n_bins: int) -> IntArray:

@@ -79,7 +79,7 @@ class Tail:
         return self._inverse(values, first - 1, first + 1)
 
     def _inverse(self, values: FloatArray, lower: IntArray, upper: IntArray) -> FloatArray:
-        """The inverse of values between the held-out ones at two places."""
+        """The inverse of values between the held-out ones of two ranks."""
         n = self.values.size
         if not n:
             return 1 + values
@@ -157,7 +157,7 @@ def _interpolate(
     above: FloatArray,
     n: int,
 ) -> FloatArray:
-    """The inverse of values between two of n held-out ones, given their places."""
+    """The inverse of values between two of n held-out ones, given their ranks."""
     within = (lower >= 0) & (above > values)
     gap = np.where(within, above - below, 1.0)
     n_at_least = n - upper + np.where(within, (above - values) / gap, 0.0)

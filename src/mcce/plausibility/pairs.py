@@ -57,7 +57,7 @@ class EmptyPairs:
     array([ True, False])
     """
 
-    # Bin of each tree code of each column, and the places of the columns in this array.
+    # Bin of each tree code, column after column, and where each column begins.
     bins: ByteArray
     offsets: IntArray
     # Columns with an empty pair, ascending, shape (2, n_tables), and the bits of their tables.

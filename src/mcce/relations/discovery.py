@@ -130,10 +130,10 @@ def without_implied(
 def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
     """The best way to write each equality, and one equality of a kind for each target."""
     ranked = []
-    for place, item in enumerate(found):
+    for number, item in enumerate(found):
         relation = item.relation
         if isinstance(relation, (Linear, Product, Ratio)):
-            key = (not item.enforced, len(relation.features), *quality(data, relation), -place)
+            key = (not item.enforced, len(relation.features), *quality(data, relation), -number)
             ranked.append((key, item))
     return _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
 

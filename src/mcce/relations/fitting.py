@@ -298,7 +298,7 @@ def fit_least_squares(columns: FloatArray, target: FloatArray) -> FloatArray:
 def fit_robustly(
     columns: FloatArray, target: FloatArray, n_rounds: int
 ) -> tuple[FloatArray, IntArray]:
-    """Weights fitted to all rows but those that deviate most, and the places of these rows."""
+    """Weights fitted to all rows but those that deviate most, and the numbers of these."""
     weights, kept = np.zeros(len(columns) + 1), np.arange(target.size)
     n_kept = max(int(KEPT_SHARE * target.size), 1)
     for _ in range(n_rounds if target.size else 0):

@@ -161,7 +161,7 @@ class Regression:
         return cls(terms, row_numbers, inputs, design.terms[target, row_numbers])
 
     def fit(self, n_rounds: int) -> tuple[FloatArray, IntArray]:
-        """Weights fitted to all rows but those that deviate most, and the places of the rows."""
+        """Weights fitted to all rows but those that deviate most, and the numbers of these."""
         return fit_robustly(self.inputs, self.target, n_rounds)
 
     def deviations(self, weights: FloatArray) -> FloatArray:

@@ -208,26 +208,21 @@ class Schema:
         self._check_names(given, adapter)
         frame = given.reset_index(drop=True)
         by_name = dict(frame.items())
-        own = [by_name[name] for name in self.names]
-        cells = [
-            align_dtype(series, feature.table, feature.kind)
-            for series, feature in zip(own, self.features, strict=True)
-        ]
         codes = np.empty((len(self.features), len(given)), dtype=np.int32)
         tree_codes = np.empty_like(codes)
-        for column, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
-            codes[column], tree_codes[column] = feature.encode(series)
-        chosen = [
-            choose_columns(
-                series, cell, feature.table, immutable=feature.immutable, converted=converted
+        seen, kept = list[Any](), list[Any]()
+        for column, feature in enumerate(self.features):
+            own, table = by_name[feature.name], feature.table
+            cells = align_dtype(own, table, feature.kind)
+            codes[column], tree_codes[column] = feature.encode(cells)
+            for_predictor, for_user = choose_columns(
+                own, cells, table, immutable=feature.immutable, converted=converted
             )
-            for series, cell, feature in zip(own, cells, self.features, strict=True)
-        ]
-        seen, kept = (list(column) for column in zip(*chosen, strict=True))
-        seen = list(map(columns.canonical, seen, [f.table for f in self.features], codes))
+            seen.append(columns.canonical(for_predictor, table, codes[column]))
+            kept.append(for_user)
         if not _is_same(seen, by_name.values()):
-            place_of = {name: place for place, name in enumerate(by_name)}
-            names = given.columns.take([place_of[name] for name in self.names])
+            number_of = {name: number for number, name in enumerate(by_name)}
+            names = given.columns.take([number_of[name] for name in self.names])
             frame = columns.assemble(seen, names)
         returned = frame if _is_same(seen, kept) else columns.assemble(kept, frame.columns)
         # One array serves as both if every value is in the training data.
