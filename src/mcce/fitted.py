@@ -231,9 +231,9 @@ def _find_relations(rows: EncodedRows) -> tuple[FoundRelation, ...]:
     """Relations between columns, with a warning of those that keep columns from changing."""
     from .relations.discovery import find_relations, warn_of_blocked_actions
 
-    found = find_relations(rows)
-    warn_of_blocked_actions(found, rows, stacklevel=5)
-    return found
+    relations = find_relations(rows)
+    warn_of_blocked_actions(relations, rows, stacklevel=5)
+    return relations
 
 
 def _count(codes: Codes) -> Codes:

@@ -42,8 +42,8 @@ class Associations:
     >>> import pandas as pd
     >>> x = np.arange(400) % 20
     >>> frame = pd.DataFrame({"x": x, "noise": np.arange(400) // 20, "valley": (x - 10) ** 2})
-    >>> found = Associations.of(Schema.learn_rows(frame))
-    >>> found.inputs(2, np.array([0, 1]), 1)
+    >>> associations = Associations.of(Schema.learn_rows(frame))
+    >>> associations.inputs(2, np.array([0, 1]), 1)
     array([0])
     """
 
@@ -77,7 +77,7 @@ class Associations:
 
 
 def subsample(codes: Codes) -> IntArray:
-    """Places of at most 2,000 rows, evenly from the rows sorted by their codes."""
+    """At most 2,000 rows, evenly from those sorted by their codes."""
     step = max(-(-codes.shape[1] // MAX_ROWS), 1)
     return sort_rows(codes)[::step]
 

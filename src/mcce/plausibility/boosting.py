@@ -114,7 +114,7 @@ class BinnedColumns:
         for column, own in enumerate(codes):
             counts = np.bincount(own, minlength=int(n_codes[column]))
             if ordered[column]:
-                tables.append(_bin_ordered(counts, bool(has_missing[column]), max_bins))
+                tables.append(bin_ordered(counts, bool(has_missing[column]), max_bins))
             else:
                 tables.append(_bin_levels(counts, max_bins))
         return cls(codes, ordered, tables)
@@ -367,7 +367,7 @@ def _subsample(table: BinnedColumns, response: FloatArray, row_numbers: IntArray
     return row_numbers[np.lexsort((response[row_numbers], table.rank[row_numbers]))[::step]]
 
 
-def _bin_ordered(counts: IntArray, has_missing: bool, max_bins: int) -> ByteArray:
+def bin_ordered(counts: IntArray, has_missing: bool, max_bins: int) -> ByteArray:
     """Bin of each code of an ordered column, and of an unseen level: that of the median row."""
     known = counts[:-1] if has_missing else counts
     most = max_bins - has_missing

@@ -25,7 +25,7 @@ from ..kernels import BoolArray, ByteArray, Codes, FloatArray, IntArray
 from ..model.associations import Associations
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
-from .boosting import MAX_BINS, BinnedColumns
+from .boosting import MAX_BINS, bin_ordered
 
 # Rows that chance would have given an empty pair, at least, and the probability that a table of
 # unrelated columns has one.
@@ -144,21 +144,17 @@ def _bin_columns(rows: EncodedRows) -> list[ByteArray]:
             frequent = np.sort(frequent[counts[frequent] >= MIN_EXPECTED])
             table[frequent] = 1 + np.arange(frequent.size)
         else:
-            ordered, has_missing = np.array([[True], [feature.has_missing]])
-            most, n_codes = N_BINS + feature.has_missing, np.array([feature.n_codes])
-            binned = BinnedColumns.learn(codes[None], n_codes, ordered, has_missing, most)
-            table[:-1] = 1 + binned.tables[0][:-1]
+            most = N_BINS + feature.has_missing
+            table[:-1] = 1 + bin_ordered(counts[:-1], feature.has_missing, most)[:-1]
         tables.append(table)
     return tables
 
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """The values of a column, then groups of its bins: the bins of each, and how many rows it has.
+    """The values of a column, then groups of them: which bins each has, and in how many rows."""
 
-    ``bins`` is the bin of each row.
-    """
-
+    # Bin of each row; then by value or group its bins, shape (n_groups, n_bins), and its rows.
     bins: Codes
     members: FloatArray
     counts: FloatArray
@@ -168,13 +164,10 @@ class _Groups:
     def of(cls, table: ByteArray, codes: Codes, feature: Feature) -> _Groups:
         """Each bin but ``NOT_TESTED``, and if numbers are binned groups of adjacent bins."""
         bins, n_values = table[codes].astype(np.int32), int(table.max())
-        members, n_known = (
-            list(np.eye(n_values + 1)[NOT_TESTED + 1 :]),
-            n_values - feature.has_missing,
-        )
+        members = list(np.eye(n_values + 1)[NOT_TESTED + 1 :])
         if feature.kind == "numeric" and feature.n_codes > n_values:
             for size in GROUP_SIZES:
-                group = np.arange(n_known) // size
+                group = np.arange(n_values - feature.has_missing) // size
                 of_each = group == np.arange(group[-1] + 1)[:, None]
                 members += list(np.pad(of_each, ((0, 0), (1, int(feature.has_missing)))))
         of_bins = np.array(members, dtype=np.float64).reshape(-1, n_values + 1)
