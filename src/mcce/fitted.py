@@ -22,7 +22,7 @@ from .model.registry import encode_training, visit_order_of, with_limited_inputs
 from .model.roles import MIN_ROWS, FoundRole, find_roles, warn_of_roles
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
-from .protocols import Distance, Generator, is_private
+from .protocols import Distance, Generator, PrivateGenerator, is_private
 from .runtime.progress import Clock
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
@@ -134,7 +134,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         relations=relations,
         roles=roles,
         training_rows=kept,
-        value_counts=tuple(_count(rows.codes[at]) for at in rows.schema.mutable),
+        value_counts=tuple(_count(rows.codes[column]) for column in rows.schema.mutable),
         parameters=request.parameters,
         seconds=clock.seconds,
     )
@@ -155,7 +155,7 @@ def _fit_generator(
 def _public_part(
     rows: EncodedRows,
     decision: Decision,
-    generator: Generator,
+    generator: PrivateGenerator,
     seed: int,
     clock: Clock,
     request: FitRequest,
@@ -171,7 +171,7 @@ def _public_part(
         decision=decision,
         generator=generator,
         distance=request.distance.fit(rows.schema, nothing, np.empty(0, dtype=bool)),
-        n_desired=int(generator.n_desired_),  # type: ignore[attr-defined]
+        n_desired=int(generator.n_desired_),
         seed=seed,
         parameters=request.parameters,
         seconds=clock.seconds,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard
 
 import numpy as np
 
@@ -494,12 +494,25 @@ class CapableGenerator(Generator, Protocol):
         ...
 
 
-def is_private(generator: Any) -> bool:
-    """Whether a generator learns with differential privacy.
+class PrivateGenerator(Generator, Protocol):
+    """A generator that learns with differential privacy; nothing else reads the training rows.
 
-    It says so by ``is_private = True``. Its ``encode_training`` gives the rows that it fits on, in
-    a schema that is public, and its ``n_desired_`` a noisy count. Nothing else reads the rows.
+    ``epsilon`` is its budget and ``ledger_`` what it spent; ``n_desired_``, the count of accepted
+    rows, has noise.
     """
+
+    is_private: Literal[True]
+    epsilon: float
+    ledger_: Any
+    n_desired_: int
+
+    def encode_training(self, data: Any, **names: Any) -> EncodedRows:
+        """The rows that it fits on, in a schema that is public."""
+        ...
+
+
+def is_private(generator: Any) -> TypeGuard[PrivateGenerator]:
+    """Whether a generator learns with differential privacy."""
     return getattr(generator, "is_private", False) is True
 
 

@@ -121,18 +121,16 @@ def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArra
 
 def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
     """Codes of a generator without limits, replaced by the own ones where they are not allowed."""
-    held = codes.copy()
-    for row, column in enumerate(columns):
+    limited = codes.copy()
+    for place, column in enumerate(columns):
         for group in np.flatnonzero(limits.first[column] >= 0):
-            runs = limits.runs[limits.first[column, group] : limits.last[column, group]]
-            low, high = limits.near[column, group]
-            drawn = codes[row, group]
-            inside = np.zeros(drawn.size, dtype=bool)
-            for a, b in runs:
-                inside |= (drawn >= a) & (drawn <= b)
-            inside &= ~((drawn >= low) & (drawn <= high))
-            held[row, group] = np.where(inside, drawn, limits.own[column, group])
-    return held
+            drawn, (low, high) = codes[place, group], limits.near[column, group]
+            is_allowed = np.zeros(drawn.size, dtype=bool)
+            for start, end in limits.runs[limits.first[column, group] : limits.last[column, group]]:
+                is_allowed |= (drawn >= start) & (drawn <= end)
+            is_allowed &= ~((drawn >= low) & (drawn <= high))
+            limited[place, group] = np.where(is_allowed, drawn, limits.own[column, group])
+    return limited
 
 
 def with_decision(codes: Codes, is_desired: BoolArray) -> Codes:

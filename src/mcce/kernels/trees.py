@@ -73,11 +73,11 @@ def descend(trees: Trees, tree: int, codes: Codes, by_set: BoolArray) -> IntArra
     node = np.full(codes.shape[1], trees.roots[tree])
     walking = np.flatnonzero(trees.feature[node] != LEAF)
     while walking.size:
-        at = node[walking]
-        column = trees.feature[at]
+        split = node[walking]
+        column = trees.feature[split]
         code = codes[column, walking]
-        left = np.where(by_set[column], in_set(trees, at, code), code <= trees.cut[at])
-        node[walking] = np.where(left, trees.left[at], trees.right[at])
+        goes_left = np.where(by_set[column], in_set(trees, split, code), code <= trees.cut[split])
+        node[walking] = np.where(goes_left, trees.left[split], trees.right[split])
         walking = walking[trees.feature[node[walking]] != LEAF]
     return node
 

@@ -138,7 +138,7 @@ def _leaves_are_whole(trees: Trees, rules: ChainRules) -> bool:
     if not np.array_equal(start, np.cumsum(count) - count):
         return False
     features = rules.schema.features
-    n_codes = np.array([features[position].n_codes for position in rules.responses])
+    n_codes = np.array([features[column].n_codes for column in rules.responses])
     most = np.repeat(n_codes[_tree_of(trees)[leaf]], count)
     falls = np.flatnonzero(np.diff(trees.values) < 0) + 1
     in_range = (trees.values >= 0) & (trees.values < most)

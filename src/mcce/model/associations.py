@@ -42,8 +42,8 @@ class Associations:
     >>> import pandas as pd
     >>> x = np.arange(400) % 20
     >>> frame = pd.DataFrame({"x": x, "noise": np.arange(400) // 20, "valley": (x - 10) ** 2})
-    >>> found = Associations.of(Schema.learn_rows(frame))
-    >>> found.inputs(2, np.array([0, 1]), 1)
+    >>> associations = Associations.of(Schema.learn_rows(frame))
+    >>> associations.inputs(2, np.array([0, 1]), 1)
     array([0])
     """
 
@@ -56,7 +56,7 @@ class Associations:
         groups = [_group(own[chosen], schema, at) for at, own in enumerate(rows.tree_codes)]
         return cls(_phi_squared(groups))
 
-    def inputs(self, position: int, candidates: IntArray, most: int) -> IntArray:
+    def inputs(self, column: int, candidates: IntArray, most: int) -> IntArray:
         """The candidates to predict a column from, at most ``most``, ascending.
 
         Greedily: the candidate with the largest association to the column, divided by its
@@ -66,7 +66,7 @@ class Associations:
         candidates = np.sort(candidates)
         if candidates.size <= most:
             return candidates
-        value = np.maximum(self.strength[position, candidates], 0) / UNIT
+        value = np.maximum(self.strength[column, candidates], 0) / UNIT
         repeated = np.ones(candidates.size)
         chosen = np.zeros(candidates.size, dtype=bool)
         for _ in range(most):
@@ -77,14 +77,14 @@ class Associations:
 
 
 def subsample(codes: Codes) -> IntArray:
-    """Places of at most 2,000 rows, evenly from the rows sorted by their codes."""
+    """At most 2,000 rows, evenly from those sorted by their codes."""
     step = max(-(-codes.shape[1] // MAX_ROWS), 1)
     return sort_rows(codes)[::step]
 
 
-def _group(codes: Codes, schema: Schema, position: int) -> IntArray:
+def _group(codes: Codes, schema: Schema, column: int) -> IntArray:
     """The group of each cell of a column: values of about equally many rows, or levels."""
-    feature = schema.features[position]
+    feature = schema.features[column]
     counts = np.bincount(codes, minlength=feature.n_codes)
     if feature.ordered:
         known = counts.copy()
@@ -115,9 +115,9 @@ def _phi_squared(groups: list[IntArray]) -> IntArray:
     strength = np.zeros((sizes.size, sizes.size), dtype=np.int64)
     for begin in range(0, sizes.size, BLOCK):
         end = min(begin + BLOCK, sizes.size)
-        some = slice(first[begin], first[end])
-        counts = (cells[some] @ cells.T).astype(np.float64)
-        terms = np.rint(counts * counts / (total[some, None] * total) * UNIT).astype(np.int64)
+        block = slice(first[begin], first[end])
+        counts = (cells[block] @ cells.T).astype(np.float64)
+        terms = np.rint(counts * counts / (total[block, None] * total) * UNIT).astype(np.int64)
         by_column = np.add.reduceat(terms, first[:-1], axis=1)
         strength[begin:end] = np.add.reduceat(by_column, first[begin:end] - first[begin], axis=0)
     return strength - _by_chance(sizes, n_rows)
@@ -142,7 +142,7 @@ def visit_order(
 
 
 def check_order(order: str | Sequence[Hashable], saved: IntArray, schema: Schema) -> None:
-    """Raise unless positions in a saved file could come from this parameter."""
+    """Raise unless the visit order in a saved file could come from this parameter."""
     if isinstance(order, str) and order == "correlation":
         return
     by_data = isinstance(order, str) and order == "data"
@@ -153,7 +153,7 @@ def check_order(order: str | Sequence[Hashable], saved: IntArray, schema: Schema
 
 def named_order(names: Any, schema: Schema) -> IntArray:
     """Positions of all mutable features in the order in which they are named."""
-    mutable = [schema.names[position] for position in schema.mutable]
+    mutable = [schema.names[column] for column in schema.mutable]
     listed = isinstance(names, (list, tuple)) and all(isinstance(name, Hashable) for name in names)
     if not listed or len(names) != len(mutable) or set(names) != set(mutable):
         raise ParameterError(
@@ -165,24 +165,22 @@ def named_order(names: Any, schema: Schema) -> IntArray:
 
 def _by_association(rows: EncodedRows, is_desired: BoolArray | None) -> IntArray:
     """Greedily the unvisited feature with the largest mean association to the visited ones."""
-    numbers = [rows.numbers(position) for position in range(len(rows.schema.features))]
-    columns: list[np.ndarray] = [
-        codes.astype(np.int64) if own is None else own
-        for own, codes in zip(numbers, rows.tree_codes, strict=True)
-    ]
-    visited = [columns[position] for position in rows.schema.immutable]
+    cells: list[np.ndarray] = []
+    for column, codes in enumerate(rows.tree_codes):
+        numbers = rows.numbers(column)
+        cells.append(codes.astype(np.int64) if numbers is None else numbers)
+    visited = [cells[column] for column in rows.schema.immutable]
     if is_desired is not None:
         visited.append(is_desired.astype(np.int64))
-    waiting = list(rows.schema.mutable)
-    order = []
+    waiting, order = list(rows.schema.mutable), []
     while waiting:
-        scores = [
-            round(float(np.mean([association(columns[w], v) for v in visited] or [0.0])), DECIMALS)
-            for w in waiting
+        strengths = [
+            np.mean([association(cells[column], other) for other in visited] or [0.0])
+            for column in waiting
         ]
-        best = waiting.pop(int(np.argmax(scores)))
+        best = waiting.pop(int(np.argmax([round(float(mean), DECIMALS) for mean in strengths])))
         order.append(best)
-        visited.append(columns[best])
+        visited.append(cells[best])
     return np.array(order, dtype=np.int64)
 
 

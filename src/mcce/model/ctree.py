@@ -151,7 +151,7 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
 
         def grow(task: GrowTask) -> list[Trees]:
             finder = _Splits(columns, task, float(self.min_criterion))
-            codes = rows.tree_codes[task.position]
+            codes = rows.tree_codes[task.column]
             return [grow_with(finder.find, in_order, codes, task.growth)]
 
         order, trees = grow_chain(self, rows, is_desired, grow, n_jobs=n_jobs, verbose=verbose)
@@ -177,7 +177,7 @@ class _Splits:
         least = max(growth.min_samples_split, 2 * growth.min_samples_leaf)
         if row_numbers.size < least or too_deep:
             return None
-        tests = dependences(self.test_columns, self.task.inputs, row_numbers, self.task.position)
+        tests = dependences(self.test_columns, self.task.inputs, row_numbers, self.task.column)
         for test in tests[:MAX_TRIED_FEATURES]:
             if not is_significant(test.log_p, self.task.inputs.size, self.min_criterion):
                 return None
@@ -193,10 +193,10 @@ class _Splits:
         return None
 
     def _target(self, row_numbers: IntArray) -> Target:
-        position = self.task.position
-        if self.test_columns.by_value[position]:
-            return Target(values=self.test_columns.values[position][row_numbers])
-        _, classes = np.unique(self.test_columns.codes[position][row_numbers], return_inverse=True)
+        column = self.task.column
+        if self.test_columns.by_value[column]:
+            return Target(values=self.test_columns.values[column][row_numbers])
+        _, classes = np.unique(self.test_columns.codes[column][row_numbers], return_inverse=True)
         return Target(classes=classes.ravel())
 
 
@@ -219,10 +219,10 @@ def _test_columns(rows: EncodedRows, is_desired: BoolArray) -> TestColumns:
     by_value = np.array([feature.ordered for feature in features] + [True])
     codes = with_decision(rows.codes, is_desired)
     values = np.zeros(codes.shape)
-    for position in np.flatnonzero(by_value):
-        numbers = rows.numbers(int(position)) if position < len(features) else None
-        own = codes[position].astype(np.float64) if numbers is None else numbers
-        values[position] = _from_0_to_1(own)
+    for column in np.flatnonzero(by_value):
+        numbers = rows.numbers(int(column)) if column < len(features) else None
+        own = codes[column].astype(np.float64) if numbers is None else numbers
+        values[column] = _from_0_to_1(own)
     n_codes = np.array([feature.n_codes for feature in features] + [2])
     return TestColumns(codes, values, by_value, n_codes)
 
@@ -275,11 +275,11 @@ def dependences(
     if not varying.size or not varies[-1]:
         return []
     by_value = columns.by_value[varying]
-    found = [
+    tests = [
         *_test_values(columns, varying[by_value], row_numbers, response),
         *_test_levels(columns, varying[~by_value], row_numbers, response),
     ]
-    return sorted(found, key=lambda each: each.order)
+    return sorted(tests, key=lambda test: test.order)
 
 
 def _test_values(
@@ -303,8 +303,8 @@ def _test_values(
         sums = np.array([np.bincount(groups, weights=own, minlength=sizes.size) for own in centred])
         shares, freedom = (sums * sums / sizes).sum(axis=1) / squares, sizes.size - 1
     return [
-        _dependence(int(at), (row_numbers.size - 1) * float(share), freedom)
-        for at, share in zip(inputs, np.minimum(shares, 1.0), strict=True)
+        _dependence(int(column), (row_numbers.size - 1) * float(share), freedom)
+        for column, share in zip(inputs, np.minimum(shares, 1.0), strict=True)
     ]
 
 
@@ -314,24 +314,26 @@ def _test_levels(
     """Categorical inputs, against a number or levels."""
     if not inputs.size:
         return []
-    found, n_rows = [], row_numbers.size
+    tests, n_rows = [], row_numbers.size
+    levels = (
+        (int(column), *_groups(columns.codes[column][row_numbers], int(columns.n_codes[column])))
+        for column in inputs
+    )
     if columns.by_value[response]:
         own = columns.values[response][row_numbers]
         own = own - own.mean()
         squares = float((own * own).sum())
-        for at in inputs:
-            groups, sizes = _groups(columns.codes[at][row_numbers], int(columns.n_codes[at]))
+        for column, groups, sizes in levels:
             sums = np.bincount(groups, weights=own, minlength=sizes.size)
             share = min(float((sums * sums / sizes).sum()) / squares, 1.0)
-            found.append(_dependence(int(at), (n_rows - 1) * share, sizes.size - 1))
-        return found
+            tests.append(_dependence(column, (n_rows - 1) * share, sizes.size - 1))
+        return tests
     classes, totals = _groups(columns.codes[response][row_numbers], int(columns.n_codes[response]))
-    for at in inputs:
-        groups, sizes = _groups(columns.codes[at][row_numbers], int(columns.n_codes[at]))
+    for column, groups, sizes in levels:
         phi_squared = max(_sum_of_shares(groups, sizes, classes, totals) - 1.0, 0.0)
         freedom = (sizes.size - 1) * (totals.size - 1)
-        found.append(_dependence(int(at), (n_rows - 1) * phi_squared, freedom))
-    return found
+        tests.append(_dependence(column, (n_rows - 1) * phi_squared, freedom))
+    return tests
 
 
 def _dependence(column: int, statistic: float, freedom: int) -> Dependence:
@@ -353,11 +355,11 @@ def _sum_of_shares(groups: IntArray, sizes: IntArray, classes: IntArray, totals:
     cell = groups * totals.size + classes
     if sizes.size * totals.size <= CELLS_PER_ROW * cell.size:
         counts = np.bincount(cell, minlength=sizes.size * totals.size)
-        at = np.flatnonzero(counts)
-        counts = counts[at]
+        cells = np.flatnonzero(counts)
+        counts = counts[cells]
     else:
-        at, counts = np.unique(cell, return_counts=True)
-    expected = sizes[at // totals.size].astype(np.float64) * totals[at % totals.size]
+        cells, counts = np.unique(cell, return_counts=True)
+    expected = sizes[cells // totals.size].astype(np.float64) * totals[cells % totals.size]
     return float((counts.astype(np.float64) ** 2 / expected).sum())
 
 
@@ -467,9 +469,9 @@ def _best_single(
     """The best division of one level from the rest."""
     assert target.classes is not None
     totals = np.bincount(target.classes)
-    at, counts = np.unique(groups * totals.size + target.classes, return_counts=True)
-    shares = counts.astype(np.float64) ** 2 / totals[at % totals.size]
-    sums = np.bincount(at // totals.size, weights=shares, minlength=levels.size)
+    cells, counts = np.unique(groups * totals.size + target.classes, return_counts=True)
+    shares = counts.astype(np.float64) ** 2 / totals[cells % totals.size]
+    sums = np.bincount(cells // totals.size, weights=shares, minlength=levels.size)
     statistics = _of_shares(sums.astype(np.float64), sizes, groups.size, least)
     best = int(np.argmax(statistics))
     if np.isneginf(statistics[best]):

@@ -146,12 +146,12 @@ class ForestChain(LeafChain, BaseEstimator):
         samples = self._draw_samples(rows, is_desired, seed)
 
         def grow(task: GrowTask) -> list[Trees]:
-            response = tree_response(rows, task.position)
-            codes, inputs = rows.tree_codes[task.position], task.inputs
+            response = tree_response(rows, task.column)
+            codes, inputs = rows.tree_codes[task.column], task.inputs
             base = self._growth(task, isinstance(response, Classes))
             trees = []
             for tree, drawn in enumerate(samples):
-                growth = replace(base, key=tree_key(seed, task.position, tree))
+                growth = replace(base, key=tree_key(seed, task.column, tree))
                 trees.append(grow_tree(task.columns, inputs, response, codes, growth, drawn))
             return trees
 

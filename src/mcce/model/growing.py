@@ -60,7 +60,7 @@ class GrowTask:
 
     columns: SplitColumns
     inputs: IntArray
-    position: int
+    column: int
     growth: Growth
 
 
@@ -85,12 +85,12 @@ def grow_chain(
     associations = None if most is None else Associations.of(rows)
 
     def grow_feature(n_before: int) -> Sequence[Trees]:
-        position = int(order[n_before])
+        column = int(order[n_before])
         known = np.sort(np.concatenate([schema.immutable, order[:n_before]]))
         if associations is not None:
-            known = associations.inputs(position, known, most)
+            known = associations.inputs(column, known, most)
         inputs = np.concatenate([known, last]).astype(np.int64)
-        return grow(GrowTask(columns, inputs, position, growth))
+        return grow(GrowTask(columns, inputs, column, growth))
 
     bar = ProgressBar(order.size, "model", verbose)
     grown: list[Sequence[Trees]] = []
@@ -113,12 +113,12 @@ def split_columns(schema: Schema, codes: Codes | Sequence[Codes]) -> SplitColumn
     )
 
 
-def tree_response(rows: EncodedRows, position: int) -> Numbers | Classes:
+def tree_response(rows: EncodedRows, column: int) -> Numbers | Classes:
     """What the tree of a feature predicts: classes, or numbers with missing above the rest."""
-    feature = rows.schema.features[position]
-    numbers = rows.numbers(position)
+    feature = rows.schema.features[column]
+    numbers = rows.numbers(column)
     if numbers is None:
-        return Classes(rows.tree_codes[position].astype(np.int64), feature.n_codes)
+        return Classes(rows.tree_codes[column].astype(np.int64), feature.n_codes)
     missing = np.isnan(numbers)
     if missing.all():
         return Numbers(np.zeros(numbers.size, dtype=np.int64))
@@ -193,9 +193,9 @@ def at_most(given: int) -> int:
     return min(int(given), MAX_TREE_ROWS)
 
 
-def tree_key(seed: int, position: int, tree: int = 0) -> int:
+def tree_key(seed: int, column: int, tree: int = 0) -> int:
     """The random key of a tree of a feature."""
-    return int(person_keys(seed, np.array([[NO_PERSON, position, tree]]))[0])
+    return int(person_keys(seed, np.array([[NO_PERSON, column, tree]]))[0])
 
 
 def _check_count(chain: Any, name: str, least: int) -> None:

@@ -168,8 +168,8 @@ class LeafChain:
         self._check_grown_for(decision)
         codes = with_decision(rows.tree_codes, np.full(len(rows), decision))
         total = np.zeros(len(rows))
-        for step, position in enumerate(self.visit_order_):
-            likely = self._likelihood(step, codes, rows.codes[position])
+        for step, column in enumerate(self.visit_order_):
+            likely = self._likelihood(step, codes, rows.codes[column])
             with np.errstate(divide="ignore"):
                 total += np.log(likely)
         return total

@@ -69,8 +69,7 @@ def find_generator(generator: Any) -> Generator:
 def encode_training(generator: Generator, data: Any, **names: Any) -> EncodedRows:
     """Training rows for a generator: encoded with their own schema, or with a public one."""
     if is_private(generator):
-        rows: EncodedRows = generator.encode_training(data, **names)  # type: ignore[attr-defined]
-        return rows
+        return generator.encode_training(data, **names)
     return Schema.learn_rows(data, **names)
 
 

@@ -116,10 +116,10 @@ class TreeChain(ListedLeaves, LeafChain, BaseEstimator):
 
         def grow(task: GrowTask) -> list[Trees]:
             n_checked = features_to_check(self.max_features, task.inputs.size)
-            key = tree_key(seed, task.position)
+            key = tree_key(seed, task.column)
             growth = replace(task.growth, max_features=n_checked, key=key)
-            response = tree_response(rows, task.position)
-            codes = rows.tree_codes[task.position]
+            response = tree_response(rows, task.column)
+            codes = rows.tree_codes[task.column]
             return [grow_tree(task.columns, task.inputs, response, codes, growth)]
 
         order, trees = grow_chain(self, rows, is_desired, grow, n_jobs=n_jobs, verbose=verbose)

@@ -3,8 +3,8 @@
 Beyond the paper. Bin the columns once per table, then fit any number of models on it::
 
     table = BinnedColumns.of(rows)  # rows: EncodedRows of training
-    inputs = screen(table, response, candidates, row_numbers=some)  # at most 16 useful columns
-    model = BoostedTrees().fit(table, response, inputs=inputs, row_numbers=some)
+    inputs = screen(table, response, candidates)  # at most 16 useful columns
+    model = BoostedTrees().fit(table, response, inputs=inputs)
     model.predict(other.tree_codes)  # (n_rows,), in units of the response
 
 Bins: the codes of a number or an ordered category are cut into bins of about equally many rows; a
@@ -114,7 +114,7 @@ class BinnedColumns:
         for column, own in enumerate(codes):
             counts = np.bincount(own, minlength=int(n_codes[column]))
             if ordered[column]:
-                tables.append(_bin_ordered(counts, bool(has_missing[column]), max_bins))
+                tables.append(bin_ordered(counts, bool(has_missing[column]), max_bins))
             else:
                 tables.append(_bin_levels(counts, max_bins))
         return cls(codes, ordered, tables)
@@ -153,8 +153,8 @@ class BinnedColumns:
             return rank
         order = sort_rows(self.codes)
         differs = np.zeros(order.size - 1, dtype=bool)
-        for column in self.codes:
-            ascending = column[order]
+        for codes in self.codes:
+            ascending = codes[order]
             differs |= ascending[1:] != ascending[:-1]
         rank[order[1:]] = np.cumsum(differs)
         return rank
@@ -206,17 +206,15 @@ class BoostedTrees(BaseEstimator):
         units, self.exponent_ = as_units(own)
         self.base_ = int(units.sum() // units.size)
         units -= self.base_
-        places, bins = place_bins(table, inputs, row_numbers, units)
+        ranks, bins = rank_bins(table, inputs, row_numbers, units)
         n_bins = np.ascontiguousarray(table.n_bins[inputs])
         boosting = Boosting(self.n_trees, self.max_leaves, self.min_samples_leaf, self.shrinkage)
-        own_bins = [
-            place[table.tables[column]] for place, column in zip(places, inputs, strict=True)
-        ]
+        bin_of = [rank[table.tables[column]] for rank, column in zip(ranks, inputs, strict=True)]
         self.ensemble_ = Ensemble(
             nodes=boost(bins, n_bins, units, boosting),
             inputs=inputs.astype(np.int32),
-            first=np.cumsum([0, *(part.size for part in own_bins)]),
-            bins=np.concatenate([np.empty(0, dtype=np.uint8), *own_bins]),
+            first=np.cumsum([0, *(part.size for part in bin_of)]),
+            bins=np.concatenate([np.empty(0, dtype=np.uint8), *bin_of]),
         )
         return self
 
@@ -238,14 +236,16 @@ def predict_some(
     """Predict the responses of several models to some rows each."""
     codes = np.ascontiguousarray(codes)
     units = [
-        predict_units(model.ensemble_, codes, some) + model.base_
-        for model, some in zip(models, row_numbers, strict=True)
+        predict_units(model.ensemble_, codes, own_rows) + model.base_
+        for model, own_rows in zip(models, row_numbers, strict=True)
     ]
-    which = np.repeat(np.arange(len(models)), [some.size for some in row_numbers])
-    low, high = (np.array([getattr(m, k) for m in models])[which] for k in ("low_", "high_"))
-    exponent = np.array([model.exponent_ for model in models], dtype=np.int32)[which]
+    sizes = [own_rows.size for own_rows in row_numbers]
+    low, high, exponent = (
+        np.repeat([getattr(model, name) for model in models], sizes)
+        for name in ("low_", "high_", "exponent_")
+    )
     with np.errstate(over="ignore"):
-        predicted = np.ldexp(np.concatenate(units).astype(np.float64), -exponent)
+        predicted = np.ldexp(np.concatenate(units).astype(np.float64), -exponent.astype(np.int32))
         predicted += low / 2 + high / 2
     return np.minimum(np.maximum(predicted, low), high)
 
@@ -282,7 +282,7 @@ def screen(
         return candidates[:most]
     units, _ = as_units(response[chosen])
     units -= units.sum() // units.size
-    _, bins = place_bins(table, candidates, chosen, units)
+    _, bins = rank_bins(table, candidates, chosen, units)
     coarse = [table.coarse[column] for column in candidates]
     bins = np.array([group[own] for group, own in zip(coarse, bins, strict=True)])
     n_bins = np.array([group[-1] + 1 for group in coarse], dtype=np.int32)
@@ -338,20 +338,20 @@ def as_units(values: FloatArray) -> tuple[IntArray, int]:
     return np.rint(np.ldexp(values - centre, exponent)).astype(np.int64), exponent
 
 
-def place_bins(
+def rank_bins(
     table: BinnedColumns, inputs: IntArray, row_numbers: IntArray | None, units: IntArray
 ) -> tuple[list[ByteArray], ByteArray]:
-    """Place of each bin of each input, ordered by mean response, and the places of all rows."""
-    places, bins = [], np.empty((inputs.size, units.size), dtype=np.uint8)
-    for at, column in enumerate(inputs):
-        own = table.bins[column] if row_numbers is None else table.bins[column][row_numbers]
-        place = np.arange(table.n_bins[column], dtype=np.uint8)
+    """Rank of each bin of each input by mean response, and the rank of the bin of each row."""
+    ranks, ranked = [], np.empty((inputs.size, units.size), dtype=np.uint8)
+    for row_ranks, column in zip(ranked, inputs, strict=True):
+        bins = table.bins[column] if row_numbers is None else table.bins[column][row_numbers]
+        rank = np.arange(table.n_bins[column], dtype=np.uint8)
         if not table.ordered[column]:
-            place[_by_mean(own, units, place.size)] = np.arange(place.size)
-            own = place[own]
-        places.append(place)
-        bins[at] = own
-    return places, bins
+            rank[_by_mean(bins, units, rank.size)] = np.arange(rank.size)
+            bins = rank[bins]
+        ranks.append(rank)
+        row_ranks[:] = bins
+    return ranks, ranked
 
 
 def _by_mean(bins: ByteArray, units: IntArray, n_bins: int) -> IntArray:
@@ -367,7 +367,7 @@ def _subsample(table: BinnedColumns, response: FloatArray, row_numbers: IntArray
     return row_numbers[np.lexsort((response[row_numbers], table.rank[row_numbers]))[::step]]
 
 
-def _bin_ordered(counts: IntArray, has_missing: bool, max_bins: int) -> ByteArray:
+def bin_ordered(counts: IntArray, has_missing: bool, max_bins: int) -> ByteArray:
     """Bin of each code of an ordered column, and of an unseen level: that of the median row."""
     known = counts[:-1] if has_missing else counts
     most = max_bins - has_missing

@@ -57,11 +57,12 @@ class Conditional:
 
         A small model chooses at most ``n_inputs`` of the ``others`` to predict it from.
         """
-        there, missing = np.isfinite(numbers), None
-        if 0 < there[row_numbers].sum() < row_numbers.size:
-            inputs = screen(table, 1.0 * ~there, others, row_numbers=row_numbers, most=n_inputs)
-            missing = _small().fit(table, 1.0 * ~there, inputs=inputs, row_numbers=row_numbers)
-        present = row_numbers[there[row_numbers]]
+        is_missing, missing = np.isnan(numbers), None
+        if 0 < is_missing[row_numbers].sum() < row_numbers.size:
+            absence = is_missing.astype(np.float64)
+            inputs = screen(table, absence, others, row_numbers=row_numbers, most=n_inputs)
+            missing = _small().fit(table, absence, inputs=inputs, row_numbers=row_numbers)
+        present = row_numbers[~is_missing[row_numbers]]
         values = np.unique(numbers[present])
         if values.size < 2:
             return cls(position, missing=missing)
@@ -89,13 +90,11 @@ class Conditionals:
         table, numbers = BinnedColumns.of(rows, max_bins), rows.all_numbers
         row_numbers = np.arange(len(rows))
 
-        def fit_one(position: int) -> Conditional:
-            others = np.delete(np.arange(len(numbers)), position)
+        def fit_one(column: int) -> Conditional:
+            others = np.delete(np.arange(len(numbers)), column)
             if associations is not None:
-                others = associations.inputs(position, others, MAX_SCREENED)
-            return Conditional.fit(
-                table, numbers[position], position, row_numbers, others, n_inputs
-            )
+                others = associations.inputs(column, others, MAX_SCREENED)
+            return Conditional.fit(table, numbers[column], column, row_numbers, others, n_inputs)
 
         self.models_ = tuple(map_ordered(fit_one, varying(numbers), n_jobs))
         return self
@@ -107,8 +106,8 @@ class Conditionals:
         is missing. Of shape (2 * n_models, n_rows).
         """
         all_rows = [np.arange(tree_codes.shape[1])] * len(self.models_)
-        found = self.nonconformity_at(all_rows, tree_codes, numbers)
-        return np.reshape(found, (2 * len(self.models_), tree_codes.shape[1]))
+        parts = self.nonconformity_at(all_rows, tree_codes, numbers)
+        return np.reshape(parts, (2 * len(self.models_), tree_codes.shape[1]))
 
     def nonconformity_at(
         self, row_numbers: Sequence[IntArray], tree_codes: Codes, numbers: FloatArray
@@ -117,26 +116,26 @@ class Conditionals:
 
         Two arrays for each model.
         """
-        found = [np.zeros(some.size) for some in row_numbers for _ in range(2)]
-        known = [at for at, one in enumerate(self.models_) if one.mean and row_numbers[at].size]
-        models, some = [self.models_[at] for at in known], [row_numbers[at] for at in known]
-        for at, errors in zip(known, _errors(models, some, tree_codes, numbers), strict=True):
-            found[2 * at] = errors
-        for at, one in enumerate(self.models_):
-            if one.missing and row_numbers[at].size:
-                share = predict_some([one.missing], tree_codes, [row_numbers[at]])
-                there = np.isfinite(numbers[one.position, row_numbers[at]])
-                found[2 * at + 1] = np.where(there, share, 1 - share)
-        return found
+        parts = [np.zeros(own_rows.size) for own_rows in row_numbers for _ in range(2)]
+        asked = [m for m, model in enumerate(self.models_) if model.mean and row_numbers[m].size]
+        models, asked_rows = [self.models_[m] for m in asked], [row_numbers[m] for m in asked]
+        for m, errors in zip(asked, _errors(models, asked_rows, tree_codes, numbers), strict=True):
+            parts[2 * m] = errors
+        for m, (model, own_rows) in enumerate(zip(self.models_, row_numbers, strict=True)):
+            if model.missing and own_rows.size:
+                share = predict_some([model.missing], tree_codes, [own_rows])
+                is_missing = np.isnan(numbers[model.position, own_rows])
+                parts[2 * m + 1] = np.where(is_missing, 1 - share, share)
+        return parts
 
     def depends(self, n_features: int) -> BoolArray:
         """Which features each model looks at, its own number included; (n_models, n_features)."""
         looks = np.zeros((len(self.models_), n_features), dtype=bool)
-        for at, one in enumerate(self.models_):
-            looks[at, one.position] = True
-            for trees in (one.mean, one.error, one.missing):
+        for own, model in zip(looks, self.models_, strict=True):
+            own[model.position] = True
+            for trees in (model.mean, model.error, model.missing):
                 if trees is not None:
-                    looks[at, trees.ensemble_.inputs] = True
+                    own[trees.ensemble_.inputs] = True
         return looks
 
 
@@ -146,18 +145,20 @@ def _errors(
     """Errors over expected errors at the given rows of each model, 0 for missing cells."""
     if not models:
         return []
-    sizes = [some.size for some in row_numbers]
+    sizes = [own_rows.size for own_rows in row_numbers]
     pairs = zip(models, row_numbers, strict=True)
-    own = np.concatenate([numbers[one.position, some] for one, some in pairs])
-    centre, least = (np.repeat([getattr(m, k) for m in models], sizes) for k in ("centre", "least"))
-    mean = predict_some([one.mean for one in models if one.mean], tree_codes, row_numbers)
-    expected = predict_some([one.error for one in models if one.error], tree_codes, row_numbers)
-    errors = np.abs(_scale(own, centre) - mean) / np.maximum(expected, least)
-    return np.split(np.where(np.isfinite(own), errors, 0.0), np.cumsum(sizes)[:-1])
+    own = np.concatenate([numbers[model.position, own_rows] for model, own_rows in pairs])
+    centre, least = (
+        np.repeat([getattr(model, name) for model in models], sizes) for name in ("centre", "least")
+    )
+    mean = predict_some([model.mean for model in models if model.mean], tree_codes, row_numbers)
+    error = predict_some([model.error for model in models if model.error], tree_codes, row_numbers)
+    errors = np.abs(_scale(own, centre) - mean) / np.maximum(error, least)
+    return np.split(np.where(np.isnan(own), 0.0, errors), np.cumsum(sizes)[:-1])
 
 
 def varying(numbers: FloatArray) -> list[int]:
-    """Positions of the numbers, missing ones included, that are not the same in all rows."""
+    """The columns whose numbers, missing ones included, are not the same in all rows."""
     same = (numbers == numbers[:, :1]) | (np.isnan(numbers) & np.isnan(numbers[:, :1]))
     return np.flatnonzero(~same.all(axis=1)).tolist()
 

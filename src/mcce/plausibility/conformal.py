@@ -79,7 +79,7 @@ class Tail:
         return self._inverse(values, first - 1, first + 1)
 
     def _inverse(self, values: FloatArray, lower: IntArray, upper: IntArray) -> FloatArray:
-        """The inverse of values between the held-out ones at two places."""
+        """The inverse of values between the held-out ones of two ranks."""
         n = self.values.size
         if not n:
             return 1 + values
@@ -117,20 +117,21 @@ class Calibration:
 
     def compare(self, largest: FloatArray, rare: BoolArray) -> Plausibility:
         """How plausible rows are, given the largest inverse over all parts, at least 1."""
-        found = Plausibility(self.usual.share(largest), self.usual.inverse(largest))
+        plausibility = Plausibility(self.usual.share(largest), self.usual.inverse(largest))
         if self.rare is not None and rare.any():
             own = largest[rare]
             # Few of a kind cannot make a p-value small, however absurd a row is.
             beyond = max(self.usual.largest, self.rare.largest) / own
-            found.p_value[rare] = self.rare.share(own) * np.minimum(beyond, 1.0)
-            found.nonconformity[rare] = self.rare.inverse(own)
-        return found
+            plausibility.p_value[rare] = self.rare.share(own) * np.minimum(beyond, 1.0)
+            plausibility.nonconformity[rare] = self.rare.inverse(own)
+        return plausibility
 
     def inverse(self, nonconformity: FloatArray) -> FloatArray:
         """One over the share of held-out rows, by part and row; 1 for 0."""
-        found, some = np.ones(nonconformity.shape), np.flatnonzero(nonconformity.any(axis=1))
-        found[some] = _inverse_of_each([self.parts[at] for at in some], nonconformity[some])
-        return found
+        inverse, not_0 = np.ones(nonconformity.shape), np.flatnonzero(nonconformity.any(axis=1))
+        tails = [self.parts[part] for part in not_0]
+        inverse[not_0] = _inverse_of_each(tails, nonconformity[not_0])
+        return inverse
 
 
 def _inverse_of_each(tails: list[Tail], values: FloatArray) -> FloatArray:
@@ -142,9 +143,9 @@ def _inverse_of_each(tails: list[Tail], values: FloatArray) -> FloatArray:
     upper = np.array([np.searchsorted(tail.values, own, side="left") for tail, own in pairs])
     # Copying the tails would take longer than the rest if rows are few.
     below, above = np.empty(values.shape), np.empty(values.shape)
-    for at, tail in enumerate(tails):
-        tail.values.take(np.maximum(upper[at] - 1, 0), out=below[at])
-        tail.values.take(np.minimum(upper[at], n - 1), out=above[at])
+    for part, tail in enumerate(tails):
+        tail.values.take(np.maximum(upper[part] - 1, 0), out=below[part])
+        tail.values.take(np.minimum(upper[part], n - 1), out=above[part])
     return _interpolate(values, upper - 1, upper, below, above, n)
 
 
@@ -156,7 +157,7 @@ def _interpolate(
     above: FloatArray,
     n: int,
 ) -> FloatArray:
-    """The inverse of values between two of n held-out ones, given their places."""
+    """The inverse of values between two of n held-out ones, given their ranks."""
     within = (lower >= 0) & (above > values)
     gap = np.where(within, above - below, 1.0)
     n_at_least = n - upper + np.where(within, (above - values) / gap, 0.0)

@@ -31,7 +31,7 @@ from ..tables.schema import WIDE_COLUMNS, EncodedRows
 from .conditionals import Conditionals
 from .conformal import Calibration, Plausibility
 from .pairs import EmptyPairs
-from .support import Support, level_positions
+from .support import Support, level_columns
 
 # Accepted rows that are held out for calibration: one in three, or more of few rows, but not more
 # than half of them. And the most rows to learn from and to calibrate on.
@@ -56,16 +56,15 @@ class PlausibilityModel:
         self, rows: EncodedRows, accepted: BoolArray, order: IntArray, n_jobs: int | None = 1
     ) -> PlausibilityModel:
         """Learn from the training rows."""
-        alike = sort_rows(rows.codes)
-        yes, no = alike[accepted[alike]], alike[~accepted[alike]]
-        rng = np.random.default_rng(0)
+        # Sorted, so that the order of the training rows changes nothing.
+        in_order, rng = sort_rows(rows.codes), np.random.default_rng(0)
+        yes, no = in_order[accepted[in_order]], in_order[~accepted[in_order]]
         mixed = yes[rng.permutation(yes.size)]
         self._describe(rows.take(np.flatnonzero(accepted)))
-        for_calibration = self._hold_out(rows.tree_codes[:, mixed])
+        is_held_out = self._hold_out(rows.tree_codes[:, mixed])
         most = most_seen(len(rows.schema.features))
-        held_out, seen = rows.take(mixed[for_calibration]), mixed[~for_calibration][:most]
-        others = no[rng.permutation(no.size)[:most]]
-        learned = np.concatenate([seen, others])
+        held_out, seen = rows.take(mixed[is_held_out]), mixed[~is_held_out][:most]
+        learned = np.concatenate([seen, no[rng.permutation(no.size)[:most]]])
         associations = Associations.of(rows) if rows.schema.is_wide else None
         self.pairs_: EmptyPairs = EmptyPairs.fit(rows, associations)
         self.support_: Support = Support().fit(rows, seen, learned, order, n_jobs, associations)
@@ -103,11 +102,11 @@ class PlausibilityModel:
 
     def _hold_out(self, tree_codes: Codes) -> BoolArray:
         """Which of the accepted rows, in random order, are for calibration alone."""
-        held_out = np.arange(tree_codes.shape[1]) < n_calibration(tree_codes.shape[1])
-        rare = np.flatnonzero(self.has_rare(tree_codes))
+        n_accepted, rare = tree_codes.shape[1], np.flatnonzero(self.has_rare(tree_codes))
+        is_held_out = np.arange(n_accepted) < n_calibration(n_accepted)
         # The first ones: a random part of their kind, whatever its size.
-        held_out[rare[: min((rare.size + 1) // 2, MIN_RARE)]] = True
-        return held_out
+        is_held_out[rare[: min((rare.size + 1) // 2, MIN_RARE)]] = True
+        return is_held_out
 
     def assess(self, tree_codes: Codes, numbers: FloatArray) -> Plausibility:
         """How plausible rows are."""
@@ -140,10 +139,10 @@ class PlausibilityModel:
 
     def has_rare(self, tree_codes: Codes) -> BoolArray:
         """Whether rows have a rare level."""
-        found = np.zeros(tree_codes.shape[1], dtype=bool)
-        for position, rare in self.rare_.items():
-            found |= rare[tree_codes[position]]
-        return found
+        has_rare = np.zeros(tree_codes.shape[1], dtype=bool)
+        for column, is_rare in self.rare_.items():
+            has_rare |= is_rare[tree_codes[column]]
+        return has_rare
 
 
 class KnnDistance:
@@ -153,12 +152,14 @@ class KnnDistance:
         """Index the accepted rows, and measure how far apart they are themselves."""
         points = rows.points
         self.neighbours_: Neighbours = build_neighbours(points, rows.schema.is_level)
-        order = sort_rows(rows.codes)
-        some = order[np.random.default_rng(0).permutation(order.size)]
-        some = some[: N_TYPICAL_WIDE if rows.schema.is_wide else N_TYPICAL]
+        order, n_typical = (
+            sort_rows(rows.codes),
+            N_TYPICAL_WIDE if rows.schema.is_wide else N_TYPICAL,
+        )
+        chosen = order[np.random.default_rng(0).permutation(order.size)[:n_typical]]
+        distances = nearest_distances(self.neighbours_, points[chosen], N_NEIGHBOURS + 1)
         # The nearest of all is the row itself.
-        own = nearest_distances(self.neighbours_, points[some], N_NEIGHBOURS + 1)[:, 1:]
-        self.typical_: FloatArray = np.sort(_mean(own))
+        self.typical_: FloatArray = np.sort(_mean(distances[:, 1:]))
         return self
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, BoolArray]:
@@ -191,9 +192,10 @@ class ChangedRows:
     def __init__(self, model: PlausibilityModel, people: EncodedRows) -> None:
         self.model, self.people = model, people
         self._depends = model.conditionals_.depends(len(people.schema.features))
-        # By place of the people so far: how unusual each number is in their own rows.
-        self._place: IntArray = np.full(len(people), -1)
+        # How unusual each number is in the own rows of people, in the order in which they came, and
+        # the rank of each person in that order; -1 for those who have not come yet.
         self._own: FloatArray = np.empty((2 * len(self._depends), 0))
+        self._rank: IntArray = np.full(len(people), -1)
         self._lock = threading.Lock()
 
     def assess(
@@ -201,11 +203,11 @@ class ChangedRows:
     ) -> Plausibility:
         """How plausible rows are."""
         model, inverse = self.model, self._inverse_of_own(owner)
-        affected = self._affected(changed)
-        row_numbers = [np.flatnonzero(some) for some in affected]
+        row_numbers = [np.flatnonzero(is_affected) for is_affected in self._affected(changed)]
         of_levels, tails = model.support_.nonconformity(tree_codes), model.calibration_.parts
-        found = model.conditionals_.nonconformity_at(row_numbers, tree_codes, numbers)
-        for part, (tail, values) in enumerate(zip(tails[len(of_levels) :], found, strict=True)):
+        of_numbers = model.conditionals_.nonconformity_at(row_numbers, tree_codes, numbers)
+        pairs = zip(tails[len(of_levels) :], of_numbers, strict=True)
+        for part, (tail, values) in enumerate(pairs):
             if values.size:
                 new = tail.inverse(values) if values.any() else 1.0
                 inverse[part, row_numbers[part // 2]] = new
@@ -217,27 +219,26 @@ class ChangedRows:
     def _affected(self, changed: BoolArray) -> BoolArray:
         """Which models look at a changed cell of each row, shape (n_models, n_rows)."""
         affected = np.zeros((len(self._depends), changed.shape[1]), dtype=bool)
-        for at in np.flatnonzero(changed.any(axis=1)).tolist():
-            models = np.flatnonzero(self._depends[:, self.people.schema.mutable[at]])
-            affected[models] |= changed[at]
+        for place in np.flatnonzero(changed.any(axis=1)).tolist():
+            affected[self._depends[:, self.people.schema.mutable[place]]] |= changed[place]
         return affected
 
     def _inverse_of_own(self, owner: IntArray) -> FloatArray:
         """Inverses of the numbers of people's own rows, each person's computed once."""
         with self._lock:
-            self._look_at(owner)
-            return self._own[:, self._place[owner]]
+            self._assess_own(np.unique(owner[self._rank[owner] < 0]))
+            return self._own[:, self._rank[owner]]
 
-    def _look_at(self, owner: IntArray) -> None:
-        new = np.unique(owner[self._place[owner] < 0])
-        if new.size:
+    def _assess_own(self, people: IntArray) -> None:
+        """Assess the numbers in the own rows of people who have not come before."""
+        if people.size:
             model, rows = self.model, self.people
-            found = model.conditionals_.nonconformity(
-                rows.tree_codes[:, new], rows.all_numbers[:, new]
+            of_numbers = model.conditionals_.nonconformity(
+                rows.tree_codes[:, people], rows.all_numbers[:, people]
             )
-            n_before = len(model.calibration_.parts) - len(found)
-            full = np.concatenate([np.zeros((n_before, new.size)), found])
-            self._place[new] = self._own.shape[1] + np.arange(new.size)
+            n_before = len(model.calibration_.parts) - len(of_numbers)
+            full = np.concatenate([np.zeros((n_before, people.size)), of_numbers])
+            self._rank[people] = self._own.shape[1] + np.arange(people.size)
             inverse = model.calibration_.inverse(full)[n_before:]
             self._own = np.concatenate([self._own, inverse], axis=1)
 
@@ -253,13 +254,12 @@ def most_seen(n_features: int) -> int:
 
 
 def _rare_levels(rows: EncodedRows) -> dict[int, BoolArray]:
-    """Which levels are rare, by position of the feature; the last entry is for unseen levels."""
+    """Which levels of each column are rare; the last entry is for unseen levels."""
     rare = {}
-    for position in level_positions(rows.schema).tolist():
-        counts = np.bincount(
-            rows.codes[position], minlength=rows.schema.features[position].n_codes + 1
-        )
-        rare[position] = counts < RARE_LEVEL_SHARE * len(rows)
+    for column in level_columns(rows.schema).tolist():
+        n_codes = rows.schema.features[column].n_codes
+        counts = np.bincount(rows.codes[column], minlength=n_codes + 1)
+        rare[column] = counts < RARE_LEVEL_SHARE * len(rows)
     return rare
 
 
@@ -273,6 +273,6 @@ def _immutables(rows: EncodedRows, people: IntArray) -> np.ndarray:
 
 def _mean(distances: FloatArray) -> FloatArray:
     """Mean over the neighbours that there are, 0 if there are none."""
-    there = np.isfinite(distances)
-    total = np.where(there, distances, 0.0).sum(axis=1)
-    return total / np.maximum(there.sum(axis=1), 1)
+    exists = np.isfinite(distances)
+    total = np.where(exists, distances, 0.0).sum(axis=1)
+    return total / np.maximum(exists.sum(axis=1), 1)

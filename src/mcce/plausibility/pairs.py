@@ -1,15 +1,15 @@
 """Pairs nobody has: values of two columns that no training row holds together.
 
 Beyond the paper. A pair of values is empty if no training row, accepted or not, has it, although
-chance would have given it to many if the columns were unrelated: at least ``MIN_EXPECTED``, and so
-many that one of 10,000 tables of unrelated columns has such a pair. Values are levels, few numbers
-as they are, or quantile bins of many; a missing cell is a value of its own. Single bins are often
-too rare to tell, so groups of 2, 4, 8 and 16 adjacent ones are tried as well with each value of
-columns that are not binned; twice as many rows are then required, since a group says less of each
-of its values. In tables of over 126 columns, each is paired with the most associated.
+many rows would if the columns were unrelated: at least ``MIN_EXPECTED``, and so many that only one
+of 10,000 tables of unrelated columns has such a pair. A value is a level, a number, a quantile bin
+if a column has many numbers, or missing. Single bins are often too rare to tell. So groups of 2, 4,
+8 and 16 adjacent ones are paired with the values of columns that are not binned; they need twice as
+many rows, since a group says less of each of its values. In tables of over 126 columns, each is
+paired with those that it is most associated with.
 
-Always true: the order of the training rows changes nothing; values that training never held, and
-pairs in which both values are the person's own, are never held against a row.
+Always true: the order of the training rows changes nothing; neither a value that training never
+held nor a pair of two own values of the person is ever held against a row.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ..kernels import BoolArray, ByteArray, Codes, FloatArray, IntArray
 from ..model.associations import Associations
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
-from .boosting import MAX_BINS, BinnedColumns
+from .boosting import MAX_BINS, bin_ordered
 
 # Rows that chance would have given an empty pair, at least, and the probability that a table of
 # unrelated columns has one.
 MIN_EXPECTED, CHANCE = 12.0, 1e-4
 # A group of bins is empty only if chance would have given it this many times more.
 TIMES_IN_GROUPS = 2.0
-# Bins of the known values of a number.
-N_BINS = 32
-# Pairs of columns that are all looked at; of more, each column is paired with so many.
+# Bins of the known values of a number, and of a group.
+N_BINS, GROUP_SIZES = 32, (2, 4, 8, 16)
+# Up to this many pairs of columns are all tried; of more, each column is paired with so many.
 MAX_PAIRS, N_PARTNERS = 8_000, 16
-# The bin of what is never held against a row: unseen values, and levels of too few rows.
+# The bin of unseen values and levels of too few rows, which are never held against a row.
 NOT_TESTED = 0
 
 
@@ -57,7 +57,7 @@ class EmptyPairs:
     array([ True, False])
     """
 
-    # Bin of each tree code of each column, and the places of the columns in this array.
+    # Bin of each tree code, column after column, and where each column begins.
     bins: ByteArray
     offsets: IntArray
     # Columns with an empty pair, ascending, shape (2, n_tables), and the bits of their tables.
@@ -68,58 +68,43 @@ class EmptyPairs:
     def fit(cls, rows: EncodedRows, associations: Associations | None = None) -> EmptyPairs:
         """Find the empty pairs of training rows."""
         tables = _bin_columns(rows)
-        own = [t[c].astype(np.int32) for t, c in zip(tables, rows.tree_codes, strict=True)]
-        groups = [
-            _Groups.of(*given) for given in zip(tables, own, rows.schema.features, strict=True)
-        ]
+        binned = zip(tables, rows.tree_codes, rows.schema.features, strict=True)
+        groups = [_Groups.of(*column) for column in binned]
         least, least_of_groups = (
-            len(rows) * _least(np.array([getattr(one, name) for one in groups]))
+            len(rows) * _least(np.array([getattr(column, name) for column in groups]))
             for name in ("n_values", "n_groups")
         )
         columns, cells = list[tuple[int, int]](), [np.empty(0, dtype=bool)]
-        cell = np.empty(len(rows), dtype=np.int32)
-        for at in _pairs(rows.schema, associations):
-            one, other = (groups[position] for position in at)
-            if one.is_binned and other.is_binned:
-                one, other = one.ungrouped, other.ungrouped
-            if one.counts.max(initial=0) * other.counts.max(initial=0) < least:
-                continue
-            np.multiply(own[at[0]], np.int32(other.n_bins), out=cell)
-            cell += own[at[1]]
-            shape = one.n_bins, other.n_bins
-            held = np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
-            expected = np.multiply.outer(one.counts, other.counts)
-            empty = expected >= TIMES_IN_GROUPS * least_of_groups
-            values = np.s_[: one.n_values, : other.n_values]
-            empty[values] = expected[values] >= least
-            empty &= one.members @ held @ other.members.T == 0
-            if empty.any():
-                columns.append(at)
-                cells.append((one.members.T @ empty @ other.members > 0).ravel())
-        found = np.array(columns, dtype=np.int32).reshape(-1, 2).T
+        for first, second in _pairs(rows.schema, associations):
+            is_empty = _empty_cells(groups[first], groups[second], least, least_of_groups)
+            if is_empty.any():
+                columns.append((first, second))
+                cells.append(is_empty.ravel())
         offsets = np.cumsum([0, *(table.size for table in tables[:-1])])
-        return cls(np.concatenate(tables), offsets, found, np.packbits(np.concatenate(cells)))
+        pairs = np.array(columns, dtype=np.int32).reshape(-1, 2).T
+        return cls(np.concatenate(tables), offsets, pairs, np.packbits(np.concatenate(cells)))
 
     def holds(self, tree_codes: Codes, own: Codes) -> BoolArray:
         """Whether rows hold an empty pair that the person's own row does not.
 
         Both of shape (n_features, n_rows): tree codes of the rows, and of their people.
         """
-        bins, found = self._bins_of(tree_codes), np.zeros(tree_codes.shape[1], dtype=bool)
+        bins, holds = self._bins_of(tree_codes), np.zeros(tree_codes.shape[1], dtype=bool)
         changed = bins != self._bins_of(own)
-        for one in np.flatnonzero(changed.any(axis=1)).tolist():
-            if one in self._tables:
-                others, start, step, other_step = self._tables[one]
-                some = np.flatnonzero(changed[one])
-                cell = start + step * bins[one, some] + other_step * bins[others, some]
-                found[some] |= self._cells[cell].any(axis=0)
-        return found
+        for column in np.flatnonzero(changed.any(axis=1)).tolist():
+            if column in self._tables:
+                others, start, step, other_step = self._tables[column]
+                changed_rows = np.flatnonzero(changed[column])
+                own, other = bins[column, changed_rows], bins[others, changed_rows]
+                cells = self._cells[start + step * own + other_step * other]
+                holds[changed_rows] |= cells.any(axis=0)
+        return holds
 
     @property
     def n_cells(self) -> int:
         """How many cells the tables have together."""
-        one, other = self._n_bins[self.columns]
-        return int(one @ other)
+        first, second = self._n_bins[self.columns]
+        return int(first @ second)
 
     @cached_property
     def _n_bins(self) -> IntArray:
@@ -132,14 +117,16 @@ class EmptyPairs:
     @cached_property
     def _tables(self) -> dict[int, tuple[IntArray, ...]]:
         """By column the others of its tables, where each begins, and the steps of both bins."""
-        (one, other), n_bins = self.columns.astype(np.int64), self._n_bins
-        sizes = n_bins[one] * n_bins[other]
-        start, step = np.cumsum(sizes) - sizes, n_bins[other]
-        unit = np.ones_like(step)
-        both = np.stack([[one, other], [other, one], [start] * 2, [step, unit], [unit, step]])
-        column, *rest = both.reshape(5, -1)
+        (first, second), n_bins = self.columns.astype(np.int64), self._n_bins
+        sizes, step = n_bins[first] * n_bins[second], n_bins[second]
+        start, unit = np.cumsum(sizes) - sizes, np.ones_like(step)
+        both = np.stack(
+            [[first, second], [second, first], [start, start], [step, unit], [unit, step]]
+        )
+        own, *rest = both.reshape(5, -1)
         return {
-            at: tuple(row[column == at, None] for row in rest) for at in np.unique(column).tolist()
+            column: tuple(part[own == column, None] for part in rest)
+            for column in np.unique(own).tolist()
         }
 
     def _bins_of(self, tree_codes: Codes) -> ByteArray:
@@ -157,52 +144,60 @@ def _bin_columns(rows: EncodedRows) -> list[ByteArray]:
             frequent = np.sort(frequent[counts[frequent] >= MIN_EXPECTED])
             table[frequent] = 1 + np.arange(frequent.size)
         else:
-            ordered, has_missing = np.array([[True], [feature.has_missing]])
-            most, n_codes = N_BINS + feature.has_missing, np.array([feature.n_codes])
-            binned = BinnedColumns.learn(codes[None], n_codes, ordered, has_missing, most)
-            table[:-1] = 1 + binned.tables[0][:-1]
+            most = N_BINS + feature.has_missing
+            table[:-1] = 1 + bin_ordered(counts[:-1], feature.has_missing, most)[:-1]
         tables.append(table)
     return tables
 
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """The values of a column and groups of its bins: the bins of each, and how many rows it has."""
+    """The values of a column, then groups of them: which bins each has, and in how many rows."""
 
+    # Bin of each row; then by value or group its bins, shape (n_groups, n_bins), and its rows.
+    bins: Codes
     members: FloatArray
     counts: FloatArray
     n_values: int
 
     @classmethod
-    def of(cls, table: ByteArray, bins: ByteArray, feature: Feature) -> _Groups:
+    def of(cls, table: ByteArray, codes: Codes, feature: Feature) -> _Groups:
         """Each bin but ``NOT_TESTED``, and if numbers are binned groups of adjacent bins."""
-        n_bins = int(table.max()) + 1
-        members, n_known = list(np.eye(n_bins)[NOT_TESTED + 1 :]), n_bins - 1 - feature.has_missing
-        if feature.kind == "numeric" and feature.n_codes > n_bins - 1:
-            for size in (2, 4, 8, 16):
-                group = np.arange(n_known) // size
+        bins, n_values = table[codes].astype(np.int32), int(table.max())
+        members = list(np.eye(n_values + 1)[NOT_TESTED + 1 :])
+        if feature.kind == "numeric" and feature.n_codes > n_values:
+            for size in GROUP_SIZES:
+                group = np.arange(n_values - feature.has_missing) // size
                 of_each = group == np.arange(group[-1] + 1)[:, None]
                 members += list(np.pad(of_each, ((0, 0), (1, int(feature.has_missing)))))
-        of_bins = np.array(members, dtype=np.float64).reshape(-1, n_bins)
-        return cls(of_bins, of_bins @ np.bincount(bins, minlength=n_bins), n_bins - 1)
-
-    @property
-    def n_bins(self) -> int:
-        return self.members.shape[1]
+        of_bins = np.array(members, dtype=np.float64).reshape(-1, n_values + 1)
+        return cls(bins, of_bins, of_bins @ np.bincount(bins, minlength=n_values + 1), n_values)
 
     @property
     def n_groups(self) -> int:
         return len(self.members)
 
-    @property
-    def is_binned(self) -> bool:
-        return self.n_groups > self.n_values
-
-    @property
     def ungrouped(self) -> _Groups:
-        return replace(
-            self, members=self.members[: self.n_values], counts=self.counts[: self.n_values]
-        )
+        values = slice(self.n_values)
+        return replace(self, members=self.members[values], counts=self.counts[values])
+
+
+def _empty_cells(
+    first: _Groups, second: _Groups, least: float, least_of_groups: float
+) -> BoolArray:
+    """Which pairs of bins are empty, by themselves or in an empty pair of a value and a group."""
+    if first.n_groups > first.n_values and second.n_groups > second.n_values:
+        first, second = first.ungrouped(), second.ungrouped()
+    expected = np.multiply.outer(first.counts, second.counts)
+    is_empty = expected >= TIMES_IN_GROUPS * least_of_groups
+    values = np.s_[: first.n_values, : second.n_values]
+    is_empty[values] = expected[values] >= least
+    if is_empty.any():
+        shape = first.n_values + 1, second.n_values + 1
+        cell = first.bins * np.int32(shape[1]) + second.bins
+        n_rows = np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
+        is_empty &= first.members @ n_rows @ second.members.T == 0
+    return np.asarray(first.members.T @ is_empty @ second.members > 0)
 
 
 def _least(sizes: IntArray) -> float:
@@ -214,13 +209,14 @@ def _least(sizes: IntArray) -> float:
 def _pairs(schema: Schema, associations: Associations | None) -> Iterator[tuple[int, int]]:
     """Pairs of columns that can change, ascending; of many the most associated ones."""
     n_features = len(schema.features)
-    looked_at = np.ones((n_features, n_features), dtype=bool)
+    is_tried = np.ones((n_features, n_features), dtype=bool)
     if associations is not None and n_features * (n_features - 1) // 2 > MAX_PAIRS:
-        looked_at[:] = False
+        is_tried[:] = False
         strength = associations.strength.copy()
         np.fill_diagonal(strength, -1)
         nearest = np.argsort(-strength, axis=1, kind="stable")[:, :N_PARTNERS]
-        np.put_along_axis(looked_at, nearest, True, axis=1)
-        looked_at |= looked_at.T
-    looked_at[np.ix_(schema.immutable, schema.immutable)] = False
-    yield from zip(*(at.tolist() for at in np.nonzero(np.triu(looked_at, 1))), strict=True)
+        np.put_along_axis(is_tried, nearest, True, axis=1)
+        is_tried |= is_tried.T
+    is_tried[np.ix_(schema.immutable, schema.immutable)] = False
+    first, second = np.nonzero(np.triu(is_tried, 1))
+    yield from zip(first.tolist(), second.tolist(), strict=True)

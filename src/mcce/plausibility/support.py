@@ -54,13 +54,13 @@ class Support:
         n_jobs: int | None = 1,
         associations: Associations | None = None,
     ) -> Support:
-        """Grow the trees on rows at these places."""
-        responses = order[np.isin(order, level_positions(rows.schema))]
+        """Grow the trees on the accepted rows and on all rows with these numbers."""
+        responses = order[np.isin(order, level_columns(rows.schema))]
         self.chains_ = [
             LevelChain.grow(
-                rows.take(places), order, responses, n_jobs, associations, contradictions=number > 0
+                rows.take(chosen), order, responses, n_jobs, associations, contradictions=number > 0
             )
-            for number, places in enumerate((accepted, all_rows) if responses.size else ())
+            for number, chosen in enumerate((accepted, all_rows) if responses.size else ())
         ]
         return self
 
@@ -76,9 +76,9 @@ class Support:
         return np.where(expected < MIN_EXPECTED_ROWS, 0.0, expected).max(axis=0, keepdims=True)
 
 
-def level_positions(schema: Schema) -> IntArray:
-    """Positions of the mutable categorical features."""
-    kinds = [schema.features[position].kind for position in schema.mutable]
+def level_columns(schema: Schema) -> IntArray:
+    """The mutable categorical columns."""
+    kinds = [schema.features[column].kind for column in schema.mutable]
     return schema.mutable[np.array([kind == "categorical" for kind in kinds], dtype=bool)]
 
 
@@ -95,7 +95,7 @@ class LevelChain:
 
     @property
     def responses(self) -> IntArray:
-        """Positions of the features that the trees predict."""
+        """The columns that the trees predict."""
         return self.held.forest.responses
 
     @classmethod
@@ -114,13 +114,13 @@ class LevelChain:
         columns = split_columns(schema, rows.tree_codes)
         growth = Growth(min_samples_leaf=MIN_SAMPLES_LEAF)
 
-        def tree(position: int) -> Trees:
-            before = order[: int(np.flatnonzero(order == position)[0])]
+        def tree(column: int) -> Trees:
+            before = order[: int(np.flatnonzero(order == column)[0])]
             inputs = np.sort(np.concatenate([schema.immutable, before]))
             if associations is not None:
-                inputs = associations.inputs(position, inputs, MAX_INPUTS)
-            response = tree_response(rows, position)
-            return grow_tree(columns, inputs, response, rows.tree_codes[position], growth)
+                inputs = associations.inputs(column, inputs, MAX_INPUTS)
+            response = tree_response(rows, column)
+            return grow_tree(columns, inputs, response, rows.tree_codes[column], growth)
 
         trees = join_trees(list(map_ordered(tree, responses.tolist(), n_jobs)), columns.by_set)
         return cls.of(schema, responses, trees, contradictions=contradictions)
@@ -142,7 +142,7 @@ class LevelChain:
     def share(self, codes: Codes) -> FloatArray:
         """Per response, the share of all rows of the tree that have the level."""
         pairs = zip(self._shares, self.responses, strict=True)
-        return np.array([shares[codes[at]] for shares, at in pairs])
+        return np.array([shares[codes[column]] for shares, column in pairs])
 
     @cached_property
     def _shares(self) -> list[FloatArray]:
@@ -152,4 +152,4 @@ class LevelChain:
         ends = np.cumsum(trees.count)[np.append(trees.roots[1:], trees.feature.size) - 1]
         values = np.split(trees.values, ends[:-1])
         pairs = zip(values, n_levels.tolist(), strict=True)
-        return [np.bincount(of, minlength=n + 1) / max(of.size, 1) for of, n in pairs]
+        return [np.bincount(codes, minlength=n + 1) / max(codes.size, 1) for codes, n in pairs]

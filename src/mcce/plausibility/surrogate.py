@@ -216,8 +216,9 @@ def _fit_effects(
 def _add_effects(effects: Sequence[FloatArray], tree_codes: Codes) -> FloatArray:
     """The summed effects of rows, given tree codes of all features."""
     response = np.zeros(tree_codes.shape[1])
-    for at, effect in enumerate(effects):
-        response += effect[tree_codes[at]]
+    # No effects at all if trees alone predict better.
+    for effect, codes in zip(effects, tree_codes, strict=False):
+        response += effect[codes]
     return response
 
 

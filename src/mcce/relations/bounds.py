@@ -1,18 +1,18 @@
 """Finding bounds: on a difference or a ratio of two columns, and on what a formula leaves over.
 
 A bound is an extreme of the training rows, made wider by as much as the ten most extreme rows are
-apart, and rounded outward to a number that one can read. At a hard limit many rows are near it, so
-hardly anything is added; in a tail, few new rows are beyond. A bound is kept only if it excludes
-rows whose columns are permuted, so that it does not follow from the ranges of its columns, and not
-from other relations either.
+apart, and rounded outward to a short number. Many rows are near a hard limit, so hardly anything is
+added there; where there is none, few new rows are beyond the bound. A bound is kept only if it
+excludes permuted rows, so it does not follow from the ranges of its columns, and if no other
+relation excludes them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from ..kernels import BoolArray, FloatArray, check_cancellation
 from ..tables.columns import assemble
 from .evidence import Findings, Proposal, TrainingColumns, log_chance
 from .fitting import MIN_CONFIRMING, AnyEquality, Fit, fit_of
-from .kinds import Bound, Linear, Ordering, Product
+from .kinds import Bound, Linear, Ordering, Product, Ratio
 from .pairs import MAX_BROKEN, confirm_ordering, sketches_of
 from .relation import Equality, FoundRelation, numbers_of
 
@@ -31,84 +31,75 @@ MIN_EXCLUDED = 0.02
 MAX_PASSING = 0.5
 # A simpler formula may let this many times as many pass.
 MAX_SIMPLER = 1.1
-# So many rows say how far beyond the most extreme one others may be.
+# This many rows tell how far beyond the most extreme one others may be.
 N_EXTREME = 10
 ROWS_TO_SCREEN, ROWS_TO_CONFIRM, ROWS_TO_PERMUTE = 512, 20_000, 2000
 # Bounds on two columns, those that exclude most.
 MAX_CANDIDATES, MAX_LISTED = 500, 50
-# An offset and a factor: lower + offset <= factor * upper.
-Edge: TypeAlias = tuple[float, float]
 
 
 def find_bounds(data: TrainingColumns) -> Findings:
     """Bounds on differences and ratios of two numeric columns."""
-    rows = slice(0, data.half)
-    n_columns, names = len(data.numeric), data.schema.names
-
-    def tried() -> Iterator[Proposal | None]:
-        for low, high, is_ratio in _screened(data):
-            edge = _edge(data.numbers(low, rows), data.numbers(high, rows), is_ratio)
-            if edge not in (None, (0.0, 1.0)):
-                relation = Ordering(names[low], names[high], False, *edge)
-                yield confirm_ordering(data, relation, MIN_EXCLUDED, ROWS_TO_CONFIRM)
-
-    return Findings.of(tried(), 2 * n_columns * (n_columns - 1))
+    rows, n_columns = slice(0, data.half), len(data.numeric)
+    bounds = (_bound_on_pair(data, *pair, rows) for pair in _screened(data))
+    tried = (
+        confirm_ordering(data, bound, MIN_EXCLUDED, ROWS_TO_CONFIRM)
+        for bound in bounds
+        if bound is not None
+    )
+    return Findings.of(tried, 2 * n_columns * (n_columns - 1))
 
 
 def _screened(data: TrainingColumns) -> list[tuple[int, int, bool]]:
-    """Pairs of columns, and whether for their ratio, that exclude most permuted rows."""
-    positions, rows = data.numeric, slice(0, min(data.half, ROWS_TO_SCREEN))
-    if len(positions) < 2:
+    """Pairs of columns whose bound excludes most permuted rows, and whether that of a ratio."""
+    columns, rows = data.numeric, slice(0, min(data.half, ROWS_TO_SCREEN))
+    if len(columns) < 2:
         return []
-    values = np.array([data.numbers(at, rows) for at in positions])
+    values = np.array([data.numbers(column, rows) for column in columns])
     sketches = sketches_of(values)
-    is_positive = np.array([np.nanmin(data.values[at]) >= 0 for at in positions])
+    is_positive = np.array([np.nanmin(data.values[column]) >= 0 for column in columns])
     ranked = []
-    for place, low in enumerate(positions):
+    for (i, low), is_ratio in product(enumerate(columns), (False, True)):
         check_cancellation()
-        own = sketches[place][:, None]
-        most = np.fmax.reduce(values[place] - values, axis=1)
-        bounds = [(sketches + most[:, None], np.isfinite(most))]
-        most = np.fmax.reduce(values[place] / values, axis=1)
-        bounds.append((sketches * most[:, None], is_positive & np.isfinite(most) & (most > 0)))
-        for is_ratio, (bound, usable) in enumerate(bounds):
-            usable[place] = False
-            at = np.flatnonzero(usable)
-            excluded = (own > bound[at, None, :]).mean(axis=(1, 2))
-            ranked += [
-                (-share, low, positions[other], bool(is_ratio))
-                for share, other in zip(excluded.tolist(), at.tolist(), strict=True)
-                if share >= MIN_EXCLUDED
-            ]
-    return [pair for _, *pair in sorted(ranked)[:MAX_CANDIDATES]]  # type: ignore[misc]
+        most = np.fmax.reduce(values[i] / values if is_ratio else values[i] - values, axis=1)
+        limits = sketches * most[:, None] if is_ratio else sketches + most[:, None]
+        excluded = (sketches[i][:, None] > limits[:, None, :]).mean(axis=(1, 2))
+        is_kept = np.isfinite(most) & (excluded >= MIN_EXCLUDED)
+        if is_ratio:
+            is_kept &= is_positive & (most > 0)
+        is_kept[i] = False
+        ranked += [(-excluded[j], low, columns[j], is_ratio) for j in np.flatnonzero(is_kept)]
+    return [(low, high, is_ratio) for _, low, high, is_ratio in sorted(ranked)[:MAX_CANDIDATES]]
 
 
 def tightened_bound(data: TrainingColumns, relation: Ordering) -> Ordering:
     """A bound with the extreme of all training rows."""
     low, high = (data.schema.names.index(name) for name in relation.features)
     rows = slice(0, data.n_rows)
-    edge = _edge(data.numbers(low, rows), data.numbers(high, rows), relation.factor != 1)
-    if edge in (None, (0.0, 1.0)):
-        return relation
-    return replace(relation, offset=edge[0], factor=edge[1])
+    return _bound_on_pair(data, low, high, relation.factor != 1, rows) or relation
 
 
 @np.errstate(all="ignore")
-def _edge(lower: FloatArray, upper: FloatArray, is_ratio: bool) -> Edge | None:
-    """The bound on the difference or the ratio in some rows; None if they have none."""
+def _bound_on_pair(
+    data: TrainingColumns, low: int, high: int, is_ratio: bool, rows: slice
+) -> Ordering | None:
+    """The bound on a difference or a ratio in some rows; None for none and for a plain ordering."""
+    lower, upper = data.numbers(low, rows), data.numbers(high, rows)
     # A negative number over 0 bounds nothing, a positive one allows no bound.
     gap = lower / upper if is_ratio else lower - upper
     gap = gap[~np.isnan(gap) & ~np.isneginf(gap)]
     most = _outward(gap) if gap.size else np.inf
     if not math.isfinite(most) or (is_ratio and most <= 0):
         return None
-    return (0.0, most) if is_ratio else (-most + 0.0, 1.0)
+    offset, factor = (0.0, most) if is_ratio else (-most, 1.0)
+    names = data.schema.names
+    bound = Ordering(names[low], names[high], offset=offset, factor=factor)
+    return None if bound.is_plain else bound
 
 
 def _outward(numbers: FloatArray) -> float:
     """A short number at or above all, as far above as some of the largest are below it."""
-    n_extreme = min(N_EXTREME, numbers.size)
-    top = np.partition(numbers, numbers.size - n_extreme)[numbers.size - n_extreme :]
+    top = np.partition(numbers, -min(N_EXTREME, numbers.size))[-N_EXTREME:]
     low, high = float(top.max()), float(2 * top.max() - top.min())
     size = max(abs(low), abs(high))
     if low <= 0 <= high:
@@ -119,38 +110,41 @@ def _outward(numbers: FloatArray) -> float:
     power = math.floor(math.log10(size))
     for unit in range(power, power - 15, -1):
         number = float(f"{math.ceil(low / 10.0**unit * (1 - math.copysign(1e-10, low)))}e{unit}")
-        if number <= high:
+        if low <= number <= high:
             return number
     return low
 
 
 def propose_bound(data: TrainingColumns, formula: AnyEquality) -> Proposal | None:
     """The bound on what a formula leaves over, if held-out rows confirm it."""
-    if not isinstance(formula, (Linear, Product)):
+    best = None if isinstance(formula, Ratio) else _tightest(data, formula)
+    if best is None or _is_on_pair(best):
         return None
-    options: list[tuple[float, Bound]] = []
-    for simple in _simpler(formula):
-        fit = fit_of(data, simple, slice(0, data.half)).defined
-        bounds = [_bound(simple, fit, relative) for relative in (False, True)]
-        options += [(passing_share(one, fit), one) for one in bounds if one is not None]
-    if not options:
-        return None
-    least = min(share for share, _ in options)
-    best = next(one for share, one in options if share <= MAX_SIMPLER * least)
     held = fit_of(data, best.formula, data.held_out).defined
-    if _is_of_pair(best) or held.target.size < MIN_CONFIRMING:
+    n_rows = held.target.size
+    if n_rows < MIN_CONFIRMING:
         return None
     low, high = best.limits(held.formula)
-    n_broken = int(((held.target < low) | (held.target > high)).sum())
     passing = held.n_between(low, high)
-    n_rows = held.target.size
+    n_broken = int(((held.target < low) | (held.target > high)).sum())
     if passing.mean() > MAX_PASSING * n_rows or n_broken > MAX_BROKEN * n_rows:
         return None
     everything = fit_of(data, best.formula, slice(0, data.n_rows)).defined
-    final = _bound(best.formula, everything, best.relative)
+    final = _bound_on_formula(best.formula, everything, best.relative)
     if final is None or passing_share(final, everything) > MAX_PASSING:
         return None
     return Proposal(final, log_chance(passing, n_broken), n_rows)
+
+
+def _tightest(data: TrainingColumns, formula: Linear | Product) -> Bound | None:
+    """The bound on a formula that lets fewest permuted targets pass, or nearly so if simpler."""
+    options: list[tuple[float, Bound]] = []
+    for simple in _simpler(formula):
+        fit = fit_of(data, simple, slice(0, data.half)).defined
+        bounds = (_bound_on_formula(simple, fit, relative) for relative in (False, True))
+        options += [(passing_share(bound, fit), bound) for bound in bounds if bound is not None]
+    least = min((share for share, _ in options), default=0.0)
+    return next((bound for share, bound in options if share <= MAX_SIMPLER * least), None)
 
 
 def _simpler(formula: Linear | Product) -> Iterator[Linear | Product]:
@@ -166,7 +160,7 @@ def _simpler(formula: Linear | Product) -> Iterator[Linear | Product]:
     yield formula
 
 
-def _is_of_pair(bound: Bound) -> bool:
+def _is_on_pair(bound: Bound) -> bool:
     """Whether it bounds a difference or a ratio of two columns, which are found by themselves."""
     formula = bound.formula
     if isinstance(formula, Product) or formula.amounts or formula.constant:
@@ -179,118 +173,92 @@ def passing_share(bound: Bound, fit: Fit) -> float:
     return float(fit.n_between(*bound.limits(fit.formula)).mean() / max(fit.target.size, 1))
 
 
-def _bound(formula: Linear | Product, fit: Fit, relative: bool) -> Bound | None:
+def _bound_on_formula(formula: Linear | Product, fit: Fit, relative: bool) -> Bound | None:
+    """The bound that holds in some rows; None if they have none."""
     if relative:
-        zero = fit.formula == 0
-        if (fit.formula < 0).any() or fit.target[zero].any():
+        is_zero = fit.formula == 0
+        if (fit.formula < 0).any() or fit.target[is_zero].any():
             return None
-        left = fit.target[~zero] / fit.formula[~zero]
-    else:
-        left = fit.target - fit.formula
-    # The error of a product grows with it.
-    is_odd = isinstance(formula, Product) and not relative
-    if is_odd or not left.size or not np.isfinite(left).all():
+        rest = fit.target[~is_zero] / fit.formula[~is_zero]
+    elif isinstance(formula, Product):
+        # Its error grows with it.
         return None
-    return Bound(formula, -_outward(-left) + 0.0, _outward(left), relative)
-
-
-@np.errstate(all="ignore")
-def best_bounds(
-    data: TrainingColumns, found: Iterable[FoundRelation], equalities: Iterable[FoundRelation]
-) -> list[FoundRelation]:
-    """One bound on a formula for each target and set of columns, without equalities of them."""
-    exact = [{*item.relation.features} for item in equalities if item.enforced]
-    ranked = []
-    for place, item in enumerate(found):
-        bound, features = item.relation, {*item.relation.features}
-        if isinstance(bound, Bound) and not any(
-            one <= features or features <= one for one in exact
-        ):
-            fit = fit_of(data, bound.formula, slice(0, data.n_rows)).defined
-            ranked.append((len(features), passing_share(bound, fit), place, item))
-    kept: dict[object, FoundRelation] = {}
-    for *_, item in sorted(ranked):
-        keys = {frozenset(item.relation.features), ("target", item.relation.target)}
-        if not keys & kept.keys():
-            kept |= dict.fromkeys(keys, item)
-    return list(dict.fromkeys(kept.values()))
+    else:
+        rest = fit.target - fit.formula
+    if not rest.size or not np.isfinite(rest).all():
+        return None
+    return Bound(formula, -_outward(-rest) + 0.0, _outward(rest), relative)
 
 
 @np.errstate(all="ignore")
 def informative_orderings(
-    data: TrainingColumns,
-    orderings: Iterable[FoundRelation],
-    found: Iterable[FoundRelation],
-    formulas: Iterable[FoundRelation],
+    data: TrainingColumns, found: Sequence[FoundRelation], formulas: Sequence[FoundRelation]
 ) -> list[FoundRelation]:
     """Orderings, and the bounds that exclude permuted rows which nothing else excludes.
 
     A bound takes the place of an ordering that it implies.
     """
     rows = _permuted(data)
-    items = {item.relation: item for item in orderings}
-    plain = [one for one in items if isinstance(one, Ordering) and items[one].enforced]
-    for item in found:
-        if isinstance(item.relation, Ordering) and not item.relation.is_plain and item.enforced:
-            items[item.relation] = item
-    known = [one for one in items if isinstance(one, Ordering) and items[one].enforced]
-    excluded = {one: one.excess(rows) > 0 for one in known}
+    excluded = {
+        item.relation: item.relation.excess(rows) > 0
+        for item in found
+        if isinstance(item.relation, Ordering) and item.enforced
+    }
+    plain = [relation for relation in excluded if relation.is_plain]
     weakest_first = sorted(
-        (one for one in known if not one.is_plain),
-        key=lambda one: (excluded[one].mean(), one.name),
+        excluded.keys() - plain, key=lambda bound: (excluded[bound].mean(), bound.name)
     )
-    for one in weakest_first:
+    for bound in weakest_first:
         check_cancellation()
-        own = excluded.pop(one)
-        new = own & ~_implied(one, excluded, rows)
-        if new.mean() >= MIN_EXCLUDED and not any(_follows(one, item, rows) for item in formulas):
-            excluded[one] = own
-    strongest = [one for one in reversed(weakest_first) if one in excluded]
-    for one in strongest[MAX_LISTED:]:
-        del excluded[one]
-    for one in plain:
-        tighter = [other for other in excluded if other.features == one.features and other != one]
-        if not (excluded[one] & ~_implied(one, tighter, rows)).any():
-            del excluded[one]
-    return [item for one, item in items.items() if one in excluded or not item.enforced]
+        own = excluded.pop(bound)
+        is_new = own & ~_implied(bound, excluded, rows)
+        follows = any(_follows(bound, item, rows) for item in formulas)
+        if is_new.mean() >= MIN_EXCLUDED and not follows:
+            excluded[bound] = own
+    strongest_first = [bound for bound in reversed(weakest_first) if bound in excluded]
+    for bound in strongest_first[MAX_LISTED:]:
+        del excluded[bound]
+    for ordering in plain:
+        bounds = [one for one in excluded if one.features == ordering.features and one != ordering]
+        if not (excluded[ordering] & ~_implied(ordering, bounds, rows)).any():
+            del excluded[ordering]
+    return [item for item in found if item.relation in excluded or not item.enforced]
 
 
 def _permuted(data: TrainingColumns) -> pd.DataFrame:
     """Some rows, permuted column by column."""
-    schema, n_rows = data.schema, min(data.n_rows, ROWS_TO_PERMUTE)
+    names, n_rows = data.schema.names, min(data.n_rows, ROWS_TO_PERMUTE)
     cells = [
-        data.frame([name], np.random.default_rng(at).permutation(n_rows)).iloc[:, 0].array
-        for at, name in enumerate(schema.names)
+        data.frame([name], np.random.default_rng(column).permutation(n_rows)).iloc[:, 0].array
+        for column, name in enumerate(names)
     ]
-    return assemble(cells, pd.Index(schema.names, dtype=object, tupleize_cols=False))
+    return assemble(cells, pd.Index(names, dtype=object, tupleize_cols=False))
 
 
-def _implied(one: Ordering, others: Iterable[Ordering], rows: pd.DataFrame) -> BoolArray:
-    """Rows that others exclude, one of them alone or two by a column between."""
-    below: dict[Hashable, list[Ordering]] = {}
-    for other in others:
-        if other.upper == one.upper:
-            below.setdefault(other.lower, []).append(other)
-    implied = np.zeros(len(rows), dtype=bool)
-    for first in (other for other in others if other.lower == one.lower):
-        if first.upper == one.upper:
-            implied |= first.excess(rows) > 0
-        for second in below.get(first.upper, ()):
+def _implied(relation: Ordering, others: Iterable[Ordering], rows: pd.DataFrame) -> BoolArray:
+    """Rows that others exclude, each by itself or two by way of a column between."""
+    starts = [other for other in others if other.lower == relation.lower]
+    ends = [other for other in others if other.upper == relation.upper]
+    chains = [first for first in starts if first.upper == relation.upper]
+    for first, second in product(starts, ends):
+        if first.upper == second.lower:
             offset = first.offset + first.factor * second.offset
             factor = first.factor * second.factor
-            both = replace(one, strict=False, offset=offset, factor=factor)
-            implied |= both.excess(rows) > 0
+            chains.append(replace(relation, strict=False, offset=offset, factor=factor))
+    implied = np.zeros(len(rows), dtype=bool)
+    for chain in chains:
+        implied |= chain.excess(rows) > 0
     return implied
 
 
-def _follows(one: Ordering, item: FoundRelation, rows: pd.DataFrame) -> bool:
-    """Whether rows that keep a formula, and the range of its target, keep an ordering too."""
+def _follows(bound: Ordering, item: FoundRelation, rows: pd.DataFrame) -> bool:
+    """Whether rows that keep a formula, and the range of its target, keep a bound too."""
     formula = item.relation.formula if isinstance(item.relation, Bound) else item.relation
-    if not item.enforced or not {*one.features} <= {*formula.features}:
+    if not item.enforced or not {*bound.features} <= {*formula.features}:
         return False
     assert isinstance(formula, Equality)
-    target, given = numbers_of(rows, formula.result), formula.compute(rows)
-    inside = (given >= np.nanmin(target)) & (given <= np.nanmax(target))
-    again = rows.copy()
-    again.isetitem(list[Hashable](rows.columns).index(formula.result), given)
-    return float((one.excess(again)[inside] > 0).mean()) < MIN_EXCLUDED if inside.any() else True
+    target, computed = numbers_of(rows, formula.result), formula.compute(rows)
+    is_inside = (computed >= np.nanmin(target)) & (computed <= np.nanmax(target))
+    kept = rows.copy()
+    kept.isetitem(list[Hashable](rows.columns).index(formula.result), computed)
+    return not is_inside.any() or float((bound.excess(kept)[is_inside] > 0).mean()) < MIN_EXCLUDED

@@ -46,8 +46,9 @@ class ComputedColumn:
 
     rule: Rule
     feature: Feature
+    column: int
     place: int
-    # Positions of the columns that it follows from, and the places of those that are mutable.
+    # The columns that it follows from, and the places of those that are mutable.
     inputs: tuple[int, ...]
     actions: IntArray
 
@@ -63,28 +64,33 @@ def computed_columns(
     most. Of two columns that determine each other, the later one follows: they have as many values.
     """
     schema = constraints.schema
-    position = {name: at for at, name in enumerate(schema.names)}
-    place_of = {int(at): place for place, at in enumerate(schema.mutable)}
     chosen: dict[int, ComputedColumn] = {}
     for given in [*constraints.derived, *_followed(relations, schema)]:
         rules: Sequence[Rule] = [given]
-        if isinstance(given, Linear) and position[given.target] in chosen:
+        if isinstance(given, Linear) and schema.names.index(given.target) in chosen:
             rules = _solutions(given, schema)
         for rule in rules:
-            at = position[rule.target]
-            sources = [rule.determinant] if isinstance(rule, Dependency) else rule.features[1:]
-            inputs = tuple(position[name] for name in sources)
-            actions = np.array([place_of[p] for p in inputs if p in place_of], dtype=np.int64)
-            is_free = at in place_of and at not in chosen and actions.size
-            if not is_free or not _is_suitable(rule, schema):
+            computed = _computed_by(rule, schema)
+            if computed is None or computed.column in chosen:
                 continue
-            column = ComputedColumn(rule, schema.features[at], place_of[at], inputs, actions)
             try:
-                chosen = _in_order({**chosen, at: column})
+                chosen = _in_order({**chosen, computed.column: computed})
             except CycleError:
                 continue
             break
     return list(chosen.values())
+
+
+def _computed_by(rule: Rule, schema: Schema) -> ComputedColumn | None:
+    """The column that a rule computes from others; None if it cannot follow them."""
+    sources = [rule.determinant] if isinstance(rule, Dependency) else rule.features[1:]
+    column, *inputs = (schema.names.index(name) for name in (rule.target, *sources))
+    place_of = {int(mutable): place for place, mutable in enumerate(schema.mutable)}
+    actions = np.array([place_of[one] for one in inputs if one in place_of], dtype=np.int64)
+    if column not in place_of or not actions.size or not _is_suitable(rule, schema):
+        return None
+    feature, place = schema.features[column], place_of[column]
+    return ComputedColumn(rule, feature, column, place, tuple(inputs), actions)
 
 
 def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equality | Dependency]:
@@ -144,8 +150,8 @@ def _is_suitable(rule: Rule, schema: Schema) -> bool:
 
 def _in_order(chosen: Mapping[int, ComputedColumn]) -> dict[int, ComputedColumn]:
     """The columns, each after those that it follows from."""
-    inputs = {at: chosen.keys() & column.inputs for at, column in chosen.items()}
-    return {at: chosen[at] for at in TopologicalSorter(inputs).static_order()}
+    inputs = {column: chosen.keys() & computed.inputs for column, computed in chosen.items()}
+    return {column: chosen[column] for column in TopologicalSorter(inputs).static_order()}
 
 
 class Consequences:
@@ -154,43 +160,45 @@ class Consequences:
     def __init__(
         self, columns: Sequence[ComputedColumn], rows: EncodedRows, constraints: Constraints
     ) -> None:
-        self.columns, self._rows = columns, rows
-        self.places = [column.place for column in columns]
+        self._columns, self._rows = columns, rows
+        self.places = [computed.place for computed in columns]
         self._limits, self._frozen = constraints.by_feature, constraints.frozen(rows)
         self._followers = [
-            TableFollower(column, column.rule, rows)
-            if isinstance(column.rule, Dependency)
-            else FormulaFollower(column, column.rule, rows)
-            for column in columns
+            TableFollower(computed, computed.rule, rows)
+            if isinstance(computed.rule, Dependency)
+            else FormulaFollower(computed, computed.rule, rows)
+            for computed in columns
         ]
 
     @property
     def mentioned(self) -> list[int]:
-        """Positions of all columns that the rules of computed ones mention."""
-        mentioned = {name for column in self.columns for name in column.rule.features}
-        return [at for at, name in enumerate(self._rows.schema.names) if name in mentioned]
+        """All columns that the rules of computed ones mention."""
+        mentioned = {name for computed in self._columns for name in computed.rule.features}
+        names = enumerate(self._rows.schema.names)
+        return [column for column, name in names if name in mentioned]
 
     def has_causes(self, codes: Codes) -> BoolArray:
         """Rows in which no column changes without the one that determines it."""
         kept = np.ones(codes.shape[1], dtype=bool)
-        for column in self.columns:
-            if isinstance(column.rule, Dependency):
-                kept &= (codes[column.place] == OWN) | (codes[column.actions] != OWN).any(axis=0)
+        for computed in self._columns:
+            if isinstance(computed.rule, Dependency):
+                has_cause = (codes[computed.actions] != OWN).any(axis=0)
+                kept &= (codes[computed.place] == OWN) | has_cause
         return kept
 
     def complete(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
         """Rows of codes with the consequences of their changes."""
         codes = codes.copy()
-        for column, follower in zip(self.columns, self._followers, strict=True):
-            codes[column.place] = OWN
-            moved = np.flatnonzero((codes[column.actions] != OWN).any(axis=0))
+        for computed, follower in zip(self._columns, self._followers, strict=True):
+            codes[computed.place] = OWN
+            moved = np.flatnonzero((codes[computed.actions] != OWN).any(axis=0))
             if moved.size:
                 rows = CandidateRows(self._rows, owner[moved], codes[:, moved], tables.tables)
                 new = follower.follow(tables, rows)
                 follows = new != OWN
-                cells = tables.tables[column.place].take(new[follows]).reset_index(drop=True)
-                follows[follows] = self._allowed(column, rows.owner[follows], cells)
-                codes[column.place, moved[follows]] = new[follows]
+                cells = tables.tables[computed.place].take(new[follows]).reset_index(drop=True)
+                follows[follows] = self._allowed(computed, rows.owner[follows], cells)
+                codes[computed.place, moved[follows]] = new[follows]
         return codes
 
     def complete_candidates(self, candidates: Candidates) -> Candidates:
@@ -206,9 +214,9 @@ class Consequences:
         flat = np.where(codes == own, OWN, codes).reshape(len(codes), -1)
         completed = self.complete(tables, owner, flat).reshape(codes.shape)
         numbers = list(comparison.numbers)
-        for at in self.places:
-            codes[at] = np.where(completed[at] == OWN, own[at], completed[at])
-            numbers[at] = None if numbers[at] is None else tables.numbers(at)
+        for place in self.places:
+            codes[place] = np.where(completed[place] == OWN, own[place], completed[place])
+            numbers[place] = None if numbers[place] is None else tables.numbers(place)
         return replace(
             candidates,
             comparison=replace(comparison, codes=codes, numbers=numbers),
@@ -216,27 +224,28 @@ class Consequences:
             tables=tables.tables,
         )
 
-    def _allowed(self, column: ComputedColumn, owner: IntArray, new: pd.Series[Any]) -> BoolArray:
+    def _allowed(self, computed: ComputedColumn, owner: IntArray, new: pd.Series[Any]) -> BoolArray:
         """Whether people's constraints on a column allow its new cells."""
-        position = int(self._rows.schema.mutable[column.place])
-        allowed = np.ones(owner.size, dtype=bool)
-        if position in self._frozen:
-            allowed &= ~self._frozen[position][owner]
-        limits = self._limits.get(position, [])
+        column, allowed = computed.column, np.ones(owner.size, dtype=bool)
+        if column in self._frozen:
+            allowed &= ~self._frozen[column][owner]
+        limits = self._limits.get(column, [])
         if limits and owner.size:
-            own = self._rows.own(position, owner)
+            own = self._rows.own(column, owner)
             for limit in limits:
-                allowed &= limit.allows(column.feature, own, new)
+                allowed &= limit.allows(computed.feature, own, new)
         return allowed
 
 
 class FormulaFollower:
     """A number that a formula gives: it keeps the person's own deviation from the formula."""
 
-    def __init__(self, column: ComputedColumn, rule: Derived | Equality, rows: EncodedRows) -> None:
-        self._place, self._rule, feature = column.place, rule, column.feature
+    def __init__(
+        self, computed: ComputedColumn, rule: Derived | Equality, rows: EncodedRows
+    ) -> None:
+        self._place, self._rule, feature = computed.place, rule, computed.feature
         self._formula = rule.compute(rows.frame)
-        self._own = as_numbers(rows.frame.iloc[:, int(rows.schema.mutable[column.place])])
+        self._own = as_numbers(rows.frame.iloc[:, computed.column])
         self._column_cache: ColumnCache = {}
         self._n_decimals = feature.decimals
         if isinstance(rule, Derived):
@@ -260,12 +269,12 @@ class FormulaFollower:
             value = np.where(np.isnan(before) | np.isnan(own), formula, kept)
             value = self._in_cells(value, own, before, formula)
             differs = np.abs(value - own) > self._noise
-            inside = (value >= self._low) & (value <= self._high) & (np.abs(value) < self._largest)
+            fits = (value >= self._low) & (value <= self._high) & (np.abs(value) < self._largest)
             if self._known.size <= FEW_NUMBERS:
                 gap = np.abs(value[:, None] - self._known).min(axis=1, initial=np.inf)
-                inside &= gap <= self._noise
+                fits &= gap <= self._noise
         becomes_missing = np.isnan(formula) & ~np.isnan(own) & self._may_be_missing
-        follows = ((differs | np.isnan(own)) & inside) | becomes_missing
+        follows = ((differs | np.isnan(own)) & fits) | becomes_missing
         codes = np.full(own.size, OWN, dtype=np.int32)
         codes[follows] = tables.codes_for(self._place, value[follows])
         return codes
@@ -286,8 +295,8 @@ class FormulaFollower:
         if self._n_decimals is None:
             return value
         unit = 10.0**-self._n_decimals
-        small = np.abs(value - own) <= unit / 2
-        rounded = np.where(small, own, np.round(value, self._n_decimals))
+        stays = np.abs(value - own) <= unit / 2
+        rounded = np.where(stays, own, np.round(value, self._n_decimals))
         most = self._tolerance(formula)
         strays = self._is_within(own, before) & ~self._is_within(rounded, formula)
         low = np.round(np.ceil((formula - most) / unit) * unit, self._n_decimals)
@@ -318,13 +327,13 @@ class TableFollower:
     Where training never held the value of that other column, the person's own value stays.
     """
 
-    def __init__(self, column: ComputedColumn, rule: Dependency, rows: EncodedRows) -> None:
-        self._place, self._rule = column.place, rule
-        self._own = rows.codes[rows.schema.mutable[column.place]]
-        found = match_values(column.feature.table, rule.results)
+    def __init__(self, computed: ComputedColumn, rule: Dependency, rows: EncodedRows) -> None:
+        self._place, self._rule = computed.place, rule
+        self._own = rows.codes[computed.column]
+        number = match_values(computed.feature.table, rule.results)
         # The last entry stands for a determinant that training never held.
         self._codes = np.full(len(rule.results) + 1, OWN, dtype=np.int32)
-        self._codes[found] = np.where(found < 0, OWN, np.arange(found.size))
+        self._codes[number] = np.where(number < 0, OWN, np.arange(number.size))
         self._column_cache: ColumnCache = {}
 
     def follow(self, tables: GrowingTables, rows: CandidateRows) -> Codes:

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from ..errors import McceWarning, shorten
 from ..kernels import check_cancellation
 from ..tables.schema import EncodedRows
-from .bounds import best_bounds, find_bounds, informative_orderings, tightened_bound
+from .bounds import find_bounds, informative_orderings, passing_share, tightened_bound
 from .evidence import MAX_CHANCE, Proposal, TrainingColumns
-from .fitting import quality
+from .fitting import fit_of, quality
 from .formulas import find_products, find_sums
-from .kinds import Dependency, Equivalence, Linear, Ordering, Product, Ratio
+from .kinds import Bound, Dependency, Equivalence, Linear, Ordering, Product, Ratio
 from .pairs import MAX_LEVELS, find_dependencies, find_equivalences, find_orderings
 from .relation import Equality, FoundRelation, Relation
 
@@ -114,38 +114,75 @@ def without_implied(
 ) -> tuple[FoundRelation, ...]:
     """The relations that do not follow from others."""
     equalities = _equalities(data, found)
-    bounds = best_bounds(data, found, equalities)
-    formulas, source = [*equalities, *bounds], _sources(equalities)
-    # A column that is computed from a single other one has the bounds of that.
-    apart = [one for one in found if not source.keys() & {*one.relation.features}]
-    orderings = informative_orderings(data, _orderings(found, equalities), apart, formulas)
-    dependencies = _dependencies(data, found, equalities)
+    bounds = _bounds(data, found, equalities)
     others = [item for item in found if not _within(item, equalities)]
-    equivalences = _equivalences(data, others, dependencies)
+    compared = [*_orderings(others), *_bounds_on_pairs(found, equalities)]
+    orderings = informative_orderings(data, compared, [*equalities, *bounds])
     binary = {feature.name for feature in data.schema.features if feature.n_codes == 2}
-    paired = [set(item.relation.features) for item in equivalences]
-    paired = [pair for pair in paired if pair <= binary]
-    others = [item for item in dependencies if set(item.relation.features) not in paired]
-    return (*equalities, *bounds, *orderings, *equivalences, *others)
+    dependencies = _dependencies(data, others)
+    equivalences = _equivalences(others, dependencies, binary)
+    pairs = [{*item.relation.features} for item in equivalences]
+    paired = [pair for pair in pairs if pair <= binary]
+    dependencies = [item for item in dependencies if {*item.relation.features} not in paired]
+    return (*equalities, *bounds, *orderings, *equivalences, *dependencies)
 
 
 def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
     """The best way to write each equality, and one equality of a kind for each target."""
     ranked = []
-    for place, item in enumerate(found):
+    for number, item in enumerate(found):
         relation = item.relation
         if isinstance(relation, (Linear, Product, Ratio)):
-            key = (not item.enforced, len(relation.features), *quality(data, relation), -place)
+            key = (not item.enforced, len(relation.features), *quality(data, relation), -number)
             ranked.append((key, item))
+    return _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
+
+
+@np.errstate(all="ignore")
+def _bounds(
+    data: TrainingColumns, found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """One bound on a formula for each target and set of columns, without equalities of them."""
+    exact = [{*item.relation.features} for item in equalities if item.enforced]
+    ranked = []
+    for number, item in enumerate(found):
+        bound, features = item.relation, {*item.relation.features}
+        has_equality = any(other <= features or features <= other for other in exact)
+        if isinstance(bound, Bound) and not has_equality:
+            fit = fit_of(data, bound.formula, slice(0, data.n_rows)).defined
+            ranked.append((len(features), passing_share(bound, fit), number, item))
+    return _first_of_each(item for *_, item in sorted(ranked))
+
+
+def _first_of_each(items: Iterable[FoundRelation]) -> list[FoundRelation]:
+    """The first relation of each set of columns, and the first sum and other one of each target."""
     kept: list[FoundRelation] = []
     taken: set[object] = set()
-    for _, item in sorted(ranked, key=lambda pair: pair[0]):
-        linear = isinstance(item.relation, Linear)
-        keys = {frozenset(item.relation.features), (linear, item.relation.target)}
+    for item in items:
+        is_sum = isinstance(item.relation, Linear)
+        keys = {frozenset(item.relation.features), (is_sum, item.relation.target)}
         if not keys & taken:
             kept.append(item)
             taken |= keys
     return kept
+
+
+def _bounds_on_pairs(
+    found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
+) -> list[FoundRelation]:
+    """Bounds on two columns, neither of which is computed from a single other one.
+
+    Such a column has the bounds of that other one.
+    """
+    source = _sources(equalities)
+    return [
+        item
+        for item in found
+        if isinstance(item.relation, Ordering)
+        and not item.relation.is_plain
+        and item.enforced
+        and not source.keys() & {*item.relation.features}
+    ]
 
 
 def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
@@ -193,49 +230,41 @@ def _is_exact(item: FoundRelation) -> bool:
     return isinstance(item.relation, Equality) and item.relation.tolerance == 0
 
 
-def _orderings(
-    found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
-) -> list[FoundRelation]:
-    """Orderings that neither two others nor an equality imply."""
-    items = [
-        (item, item.relation)
+def _orderings(found: Sequence[FoundRelation]) -> list[FoundRelation]:
+    """Orderings that two others do not imply."""
+    orderings = {
+        item.relation: item
         for item in found
-        if isinstance(item.relation, Ordering)
-        and item.relation.is_plain
-        and not _within(item, equalities)
-    ]
-    edges = {(r.lower, r.upper) for item, r in items if item.enforced}
+        if isinstance(item.relation, Ordering) and item.relation.is_plain
+    }
+    pairs = {(one.lower, one.upper) for one, item in orderings.items() if item.enforced}
     # Equal columns are ordered both ways; that is an equality.
-    edges = {(low, high) for low, high in edges if (high, low) not in edges}
+    pairs -= {(high, low) for low, high in pairs}
     above: dict[Hashable, set[Hashable]] = {}
-    for low, high in edges:
+    for low, high in pairs:
         above.setdefault(low, set()).add(high)
-
-    def implied(low: Hashable, high: Hashable) -> bool:
-        return any(high in above.get(middle, ()) for middle in above.get(low, set()) - {high})
-
-    return [item for item, r in items if not implied(r.lower, r.upper)]
-
-
-def _dependencies(
-    data: TrainingColumns, found: Sequence[FoundRelation], equalities: Sequence[FoundRelation]
-) -> list[FoundRelation]:
-    """Dependencies that neither a chain of others nor an equality implies."""
-    n_codes = {feature.name: feature.n_codes for feature in data.schema.features}
-    items = [
-        (item, item.relation)
-        for item in found
-        if isinstance(item.relation, Dependency) and not _within(item, equalities)
+    return [
+        item
+        for one, item in orderings.items()
+        if not any(one.upper in above.get(middle, ()) for middle in above.get(one.lower, ()))
     ]
-    items.sort(key=lambda pair: (not pair[0].enforced, n_codes[pair[1].determinant]))
+
+
+def _dependencies(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
+    """Dependencies that a chain of others does not imply."""
+    n_codes = {feature.name: feature.n_codes for feature in data.schema.features}
+    ranked = [
+        ((not item.enforced, n_codes[item.relation.determinant]), item.relation, item)
+        for item in found
+        if isinstance(item.relation, Dependency)
+    ]
     kept: list[FoundRelation] = []
-    reached: dict[Hashable, set[Hashable]] = {}
-    for item, relation in items:
-        if relation.result in _reachable(reached, relation.determinant):
-            continue
-        kept.append(item)
-        if item.enforced:
-            reached.setdefault(relation.determinant, set()).add(relation.result)
+    determined: dict[Hashable, set[Hashable]] = {}
+    for _, relation, item in sorted(ranked, key=lambda one: one[0]):
+        if relation.result not in _reachable(determined, relation.determinant):
+            kept.append(item)
+            if item.enforced:
+                determined.setdefault(relation.determinant, set()).add(relation.result)
     return kept
 
 
@@ -251,32 +280,30 @@ def _reachable(edges: dict[Hashable, set[Hashable]], start: Hashable) -> set[Has
 
 
 def _equivalences(
-    data: TrainingColumns, found: Sequence[FoundRelation], dependencies: Sequence[FoundRelation]
+    found: Sequence[FoundRelation], dependencies: Sequence[FoundRelation], binary: set[Hashable]
 ) -> list[FoundRelation]:
     """Equivalences that neither a dependency nor a chain of others implies.
 
-    Two columns of two values have one, and no dependency beside it.
+    Two binary columns have one, and no dependency beside it.
     """
-    binary = {feature.name for feature in data.schema.features if feature.n_codes == 2}
     implying: dict[frozenset[Hashable], bool] = {}
     for item in dependencies:
         pair = frozenset(item.relation.features)
         if not pair <= binary:
             implying[pair] = implying.get(pair, False) or item.enforced
-    group: dict[Hashable, Hashable] = {}
+    same_as: dict[Hashable, Hashable] = {}
     kept: list[FoundRelation] = []
     seen: set[frozenset[Hashable]] = set()
     for item in sorted(found, key=lambda item: not item.enforced):
-        relation = item.relation
-        pair = frozenset(relation.features)
-        implied = pair in implying and (implying[pair] or not item.enforced)
-        if not isinstance(relation, Equivalence) or implied:
+        relation, pair = item.relation, frozenset(item.relation.features)
+        is_implied = pair in implying and (implying[pair] or not item.enforced)
+        if not isinstance(relation, Equivalence) or is_implied:
             continue
-        first, second = _root(group, relation.first), _root(group, relation.second)
+        first, second = _root(same_as, relation.first), _root(same_as, relation.second)
         if first == second or (pair in seen and pair <= binary):
             continue
         kept.append(item)
         seen.add(pair)
         if item.enforced:
-            group[second] = first
+            same_as[second] = first
     return kept

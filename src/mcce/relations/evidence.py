@@ -28,6 +28,7 @@ import pandas as pd
 from ..caching import cached_property
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, absorb, check_cancellation
 from ..tables.columns import EXACT_IN_FLOAT64, assemble, is_time, unit_of, unwrapped
+from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from .relation import Relation
 
@@ -72,36 +73,34 @@ class TrainingColumns:
     @cached_property
     def numeric(self) -> list[int]:
         """Positions of numeric columns that vary, times left out."""
-        return [at for at in self._measured if not is_time(self._dtype(at))]
+        return [column for column in self._measured if not is_time(self._dtype(column))]
 
     @cached_property
     def times(self) -> list[int]:
         """Positions of dates and of durations."""
-        return [at for at in self._measured if is_time(self._dtype(at))]
+        return [column for column in self._measured if is_time(self._dtype(column))]
 
     @cached_property
     def values(self) -> dict[int, FloatArray]:
         """The number of each code of numeric columns, NaN for missing; times in nanoseconds."""
         tables: dict[int, FloatArray] = {}
-        for at in self._measured:
-            feature = self.schema.features[at]
-            assert feature.numbers is not None
-            unit = unit_of(self._dtype(at)) if is_time(self._dtype(at)) else 1
-            tables[at] = feature.numbers * unit if unit != 1 else feature.numbers
+        for column in self._measured:
+            numbers, dtype = self.schema.features[column].numbers, self._dtype(column)
+            assert numbers is not None
+            tables[column] = numbers * unit_of(dtype) if is_time(dtype) else numbers
         return tables
 
-    def numbers(self, position: int, rows: slice | IntArray) -> FloatArray:
+    def numbers(self, column: int, rows: slice | IntArray) -> FloatArray:
         """The cells of a numeric column, NaN for missing."""
-        return self.values[position][self.codes[position, rows]]
+        return self.values[column][self.codes[column, rows]]
 
     def holds(self, relation: Relation) -> BoolArray:
         """Whether a relation holds in each row."""
-        pieces = range(0, self.n_rows, ROWS_PER_PIECE)
-        held = [
-            relation.holds(self.frame(relation.features, slice(start, start + ROWS_PER_PIECE)))
-            for start in pieces
-        ]
-        return np.concatenate(held)
+        starts = range(0, self.n_rows, ROWS_PER_PIECE)
+        pieces = (slice(start, start + ROWS_PER_PIECE) for start in starts)
+        return np.concatenate(
+            [relation.holds(self.frame(relation.features, rows)) for rows in pieces]
+        )
 
     def half_unit(self, name: Hashable) -> float:
         """Half a unit of a column's last decimal; 0 if it has too many to tell."""
@@ -109,39 +108,35 @@ class TrainingColumns:
 
     def frame(self, names: Sequence[Hashable], rows: slice | IntArray) -> pd.DataFrame:
         """Some columns of some rows."""
-        place = {name: at for at, name in enumerate(self.schema.names)}
+        column_of = {name: column for column, name in enumerate(self.schema.names)}
+        chosen = [column_of[name] for name in names]
         cells = [
-            unwrapped(self.schema.features[place[name]].table).take(self.codes[place[name], rows])
-            for name in names
+            unwrapped(self.schema.features[column].table).take(self.codes[column, rows])
+            for column in chosen
         ]
         return assemble(cells, pd.Index(names, dtype=object, tupleize_cols=False))
 
     @cached_property
     def _measured(self) -> list[int]:
-        exact = (
-            at
-            for at, feature in enumerate(self.schema.features)
-            if feature.spread > 0 and feature.numbers is not None
-        )
-        return [at for at in exact if is_time(self._dtype(at)) or self._is_exact(at)]
+        return [column for column, f in enumerate(self.schema.features) if _is_measured(f)]
 
-    def _is_exact(self, position: int) -> bool:
-        """Whether float64 holds all numbers of a column exactly."""
-        feature = self.schema.features[position]
-        assert feature.numbers is not None
-        return feature.table.dtype.kind == "f" or bool(
-            np.nanmax(np.abs(feature.numbers)) < EXACT_IN_FLOAT64
-        )
+    def _dtype(self, column: int) -> Any:
+        return self.schema.features[column].table.dtype
 
-    def _dtype(self, position: int) -> Any:
-        return self.schema.features[position].table.dtype
+
+def _is_measured(feature: Feature) -> bool:
+    """Whether a feature varies and is a time, or numbers that float64 holds exactly."""
+    dtype, numbers = feature.table.dtype, feature.numbers
+    if numbers is None or feature.spread <= 0:
+        return False
+    return dtype.kind in "fmM" or bool(np.nanmax(np.abs(numbers)) < EXACT_IN_FLOAT64)
 
 
 def _hashes(codes: Codes) -> np.ndarray:
     """A 64-bit hash of each row's codes."""
     total = np.zeros(codes.shape[1], dtype=np.uint64)
-    for position, column in enumerate(codes):
-        mixed = column.astype(np.uint64) + np.uint64(position) * np.uint64(2**32)
+    for column, own in enumerate(codes):
+        mixed = own.astype(np.uint64) + np.uint64(column) * np.uint64(2**32)
         total = absorb(total, absorb(mixed, 0))
     return total
 
@@ -168,7 +163,8 @@ class Findings:
         proposals = []
         for proposal in tried:
             check_cancellation()
-            proposals += [] if proposal is None else [proposal]
+            if proposal is not None:
+                proposals.append(proposal)
         return cls(tuple(proposals), n_tried)
 
 

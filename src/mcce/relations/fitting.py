@@ -12,8 +12,10 @@ targets from their median: an equality that holds within a larger one would say 
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,8 +67,8 @@ class Fit:
     @property
     def defined(self) -> Fit:
         """Only the rows where both sides are defined."""
-        here = ~np.isnan(self.formula) & ~np.isnan(self.target)
-        return Fit(self.formula[here], self.target[here])
+        is_defined = ~np.isnan(self.formula) & ~np.isnan(self.target)
+        return Fit(self.formula[is_defined], self.target[is_defined])
 
     def n_passing(self, allowed: FloatArray) -> IntArray:
         """For each row, how many targets would pass."""
@@ -129,8 +131,8 @@ def typical(gap: FloatArray) -> float:
     """The deviation that the best 95 % of rows reach."""
     if not gap.size:
         return math.inf
-    place = min(int(TYPICAL_SHARE * gap.size), gap.size - 1)
-    return float(np.partition(gap, place)[place])
+    rank = min(int(TYPICAL_SHARE * gap.size), gap.size - 1)
+    return float(np.partition(gap, rank)[rank])
 
 
 def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
@@ -287,7 +289,8 @@ def fit_least_squares(columns: FloatArray, target: FloatArray) -> FloatArray:
             break
         step = _solve(gram, design @ np.rint(residual / size)) * size
         change = step[1:] / unit
-        shift = step[0] * SCALE - _sum(change * centre)
+        # Not sum, which adds up differently from Python 3.12 on.
+        shift = step[0] * SCALE - functools.reduce(operator.add, (change * centre).tolist(), 0.0)
         weights = weights + np.concatenate([[shift], change])
     return weights
 
@@ -295,7 +298,7 @@ def fit_least_squares(columns: FloatArray, target: FloatArray) -> FloatArray:
 def fit_robustly(
     columns: FloatArray, target: FloatArray, n_rounds: int
 ) -> tuple[FloatArray, IntArray]:
-    """Weights fitted to all rows but those that deviate most, and the places of these rows."""
+    """Weights fitted to all rows but those that deviate most, and the numbers of these."""
     weights, kept = np.zeros(len(columns) + 1), np.arange(target.size)
     n_kept = max(int(KEPT_SHARE * target.size), 1)
     for _ in range(n_rounds if target.size else 0):
@@ -313,13 +316,6 @@ def predict(columns: FloatArray, weights: FloatArray) -> FloatArray:
     total = np.full(columns.shape[1], weights[0])
     for column, weight in zip(columns, weights[1:], strict=True):
         total = total + weight * column
-    return total
-
-
-def _sum(numbers: Sequence[float] | FloatArray) -> float:
-    total = 0.0
-    for number in numbers:
-        total += float(number)
     return total
 
 

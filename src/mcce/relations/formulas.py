@@ -38,48 +38,47 @@ from .kinds import Linear, Product, Ratio
 from .relation import values_of
 
 # Columns of a sum, and those among which the two of a product are looked for, at most.
-MAX_TERMS, MAX_SELECTED = 12, 6
-MAX_LEVELS = 12
-MAX_COLUMNS = 600
+MAX_GROUPS, MAX_SELECTED = 12, 6
+# Levels of a column that takes part in sums, and terms of all columns, at most.
+MAX_LEVELS, MAX_DESIGN = 12, 600
 # What the selection must explain, first with broken rows and then without them.
 EXPLAINED_BY_SUM, EXPLAINED_BY_PRODUCT = (0.8, 0.97, 0.97), (0.6, 0.9)
 # What is explained by few columns may be a bound.
-EXPLAINED_BY_BOUND, MAX_TERMS_OF_BOUND = 0.7, 4
+EXPLAINED_BY_BOUND, MAX_GROUPS_OF_BOUND = 0.7, 4
 # How often weights are fitted, and how often only to find the rows that deviate most.
 N_ROUNDS, N_SELECTING_ROUNDS = 6, 3
 # A term is dropped if the deviation without it is at most this many times as large.
 MAX_DROPPED_LOSS = 1.2
 # The largest deviation of logarithms, in typical rows, of a pair that may be a product.
 MAX_DEVIATION = 0.5
-# A target, two columns, and the sign of the second one's weight: 1 for a product, -1 for a ratio.
+# A target, two terms, and the sign of the second one's weight: 1 for a product, -1 for a ratio.
 Pair: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Columns that an equality may use, also as integers, and which belong together."""
+    """Terms that an equality may use, also as integers, and which of them belong together."""
 
-    columns: FloatArray
+    terms: FloatArray
     whole: FloatArray
     groups: IntArray
 
     @classmethod
-    def of(cls, columns: FloatArray, groups: IntArray) -> Design:
-        """The design of columns in groups."""
-        return cls(columns, to_integers(columns)[0], groups)
+    def of(cls, terms: FloatArray, groups: IntArray) -> Design:
+        """The design of terms in groups."""
+        return cls(terms, to_integers(terms)[0], groups)
 
     @classmethod
     def of_sums(cls, data: TrainingColumns, rows: slice) -> Design:
-        """Numbers, and one column for each level but the first."""
-        columns = [data.numbers(at, rows) for at in data.numeric]
-        groups = list(data.numeric)
-        for at, feature in enumerate(data.schema.features):
+        """Numbers, and one term for each level but the first; the groups are columns."""
+        terms, groups = [data.numbers(column, rows) for column in data.numeric], [*data.numeric]
+        for column, feature in enumerate(data.schema.features):
             few = 1 < feature.n_codes <= MAX_LEVELS and feature.kind == "categorical"
-            if few and len(columns) + feature.n_codes <= MAX_COLUMNS:
+            if few and len(terms) + feature.n_codes <= MAX_DESIGN:
                 levels = np.arange(1, feature.n_codes)[:, None]
-                columns += list((data.codes[at, rows] == levels).astype(np.float64))
-                groups += [at] * (feature.n_codes - 1)
-        return cls.of(np.array(columns), np.array(groups))
+                terms += list((data.codes[column, rows] == levels).astype(np.float64))
+                groups += [column] * (feature.n_codes - 1)
+        return cls.of(np.array(terms), np.array(groups))
 
 
 def find_sums(data: TrainingColumns) -> Findings:
@@ -88,8 +87,8 @@ def find_sums(data: TrainingColumns) -> Findings:
     if len(data.numeric) == 0 or rows.stop < MIN_ROWS:
         return Findings((), 0)
     design = Design.of_sums(data, rows)
-    sums = (_find_sum(data, design, place) for place in range(len(data.numeric)))
-    return Findings.of(_tried(data, sums), 2 * len(data.numeric) * MAX_TERMS)
+    sums = (_find_sum(data, design, target) for target in range(len(data.numeric)))
+    return Findings.of(_tried(data, sums), 2 * len(data.numeric) * MAX_GROUPS)
 
 
 def _tried(
@@ -104,118 +103,119 @@ def _tried(
                 yield propose_bound(data, relation)
 
 
-def _find_sum(data: TrainingColumns, design: Design, place: int) -> Linear | None:
-    groups = _select(design, place, EXPLAINED_BY_SUM, MAX_TERMS)
+def _find_sum(data: TrainingColumns, design: Design, target: int) -> Linear | None:
+    groups = _select(design, target, EXPLAINED_BY_SUM, MAX_GROUPS)
     if not groups:
         return None
-    return _sum_of(data, design, place, tuple(sorted(_needed(design, place, groups))))
+    return _sum_of(data, design, target, tuple(sorted(_needed(design, target, groups))))
 
 
 def _select(
-    design: Design, place: int, explained: Sequence[float], max_groups: int, min_groups: int = 1
+    design: Design, target: int, explained: Sequence[float], max_groups: int, min_groups: int = 1
 ) -> tuple[int, ...]:
-    """Groups of columns that a column is a sum of; none if it is no sum.
+    """Groups of terms that a term is a sum of; none if it is no sum.
 
     A few groups that explain less may give a bound.
     """
-    values, own = design.columns[place], design.groups[place]
-    groups = np.where(design.groups == own, -1, design.groups)
+    values = design.terms[target]
+    groups = np.where(design.groups == design.groups[target], -1, design.groups)
     row_numbers = np.flatnonzero(~np.isnan(values))
     chosen: tuple[int, ...] = ()
     for least in explained:
         if row_numbers.size < MIN_ROWS:
             return ()
-        target = to_integers(values[None, row_numbers])[0][0]
-        found = select_forward(design.whole[:, row_numbers], groups, target, max_groups)
-        if len(found.groups) < min_groups:
+        whole = to_integers(values[None, row_numbers])[0][0]
+        selected = select_forward(design.whole[:, row_numbers], groups, whole, max_groups)
+        if len(selected.groups) < min_groups:
             return ()
-        if found.explained < least:
-            is_loose = found.explained >= EXPLAINED_BY_BOUND
-            return found.groups if is_loose and len(found.groups) <= MAX_TERMS_OF_BOUND else ()
-        if set(found.groups) == set(chosen):
+        if selected.explained < least:
+            is_loose = selected.explained >= EXPLAINED_BY_BOUND
+            return (
+                selected.groups if is_loose and len(selected.groups) <= MAX_GROUPS_OF_BOUND else ()
+            )
+        if set(selected.groups) == set(chosen):
             break
-        chosen = found.groups
-        _, row_numbers = _robust_fit(design, place, chosen, N_SELECTING_ROUNDS)
+        chosen = selected.groups
+        regression = Regression.of(design, target, chosen)
+        _, kept = regression.fit(N_SELECTING_ROUNDS)
+        row_numbers = regression.row_numbers[kept]
     return chosen
 
 
-def _usable(design: Design, place: int, groups: tuple[int, ...]) -> tuple[IntArray, IntArray]:
-    """Columns of some features, and rows in which neither they nor the target are missing."""
-    columns = np.flatnonzero(np.isin(design.groups, groups))
-    present = ~np.isnan(design.columns[columns]).any(axis=0) & ~np.isnan(design.columns[place])
-    return columns, np.flatnonzero(present)
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """A target and the terms that explain it, in the rows where none of them is missing."""
+
+    terms: IntArray
+    row_numbers: IntArray
+    inputs: FloatArray
+    target: FloatArray
+
+    @classmethod
+    def of(cls, design: Design, target: int, groups: tuple[int, ...]) -> Regression:
+        """The regression of a term on some groups of terms."""
+        terms = np.flatnonzero(np.isin(design.groups, groups))
+        is_missing = np.isnan(design.terms[[*terms, target]]).any(axis=0)
+        row_numbers = np.flatnonzero(~is_missing)
+        inputs = design.terms[np.ix_(terms, row_numbers)]
+        return cls(terms, row_numbers, inputs, design.terms[target, row_numbers])
+
+    def fit(self, n_rounds: int) -> tuple[FloatArray, IntArray]:
+        """Weights fitted to all rows but those that deviate most, and the numbers of these."""
+        return fit_robustly(self.inputs, self.target, n_rounds)
+
+    def deviations(self, weights: FloatArray) -> FloatArray:
+        """How far each target is from the sum."""
+        return np.abs(self.target - predict(self.inputs, weights))
 
 
-def _robust_fit(
-    design: Design, place: int, groups: tuple[int, ...], n_rounds: int
-) -> tuple[FloatArray, IntArray]:
-    """Weights fitted to all rows but those that deviate most, and those rows."""
-    columns, usable = _usable(design, place, groups)
-    given = design.columns[np.ix_(columns, usable)], design.columns[place, usable]
-    weights, kept = fit_robustly(*given, n_rounds)
-    return weights, usable[kept]
+def _deviation(design: Design, target: int, groups: tuple[int, ...]) -> FloatArray:
+    """How far typical rows deviate from a sum of some groups, also as a share of the target."""
+    regression = Regression.of(design, target, groups)
+    gap = regression.deviations(regression.fit(N_ROUNDS)[0])
+    size = np.abs(regression.target)
+    return np.array([typical(gap), typical(gap[size > 0] / size[size > 0])])
 
 
-def _residuals(
-    design: Design, place: int, columns: IntArray, row_numbers: IntArray, weights: FloatArray
-) -> FloatArray:
-    inputs = design.columns[np.ix_(columns, row_numbers)]
-    return design.columns[place, row_numbers] - predict(inputs, weights)
-
-
-def _deviation(design: Design, place: int, groups: tuple[int, ...]) -> FloatArray:
-    """What typical rows deviate by if the features of a sum are these, and which share of it."""
-    columns, row_numbers = _usable(design, place, groups)
-    weights, _ = _robust_fit(design, place, groups, N_ROUNDS)
-    gap = np.abs(_residuals(design, place, columns, row_numbers, weights))
-    size = np.abs(design.columns[place, row_numbers])
-    share = gap[size > 0] / size[size > 0]
-    return np.array([typical(gap), typical(share)])
-
-
-def _needed(design: Design, place: int, groups: tuple[int, ...]) -> tuple[int, ...]:
-    """The features without which a sum would deviate more."""
-    floor = np.array([ROUNDING * float(np.nanmax(np.abs(design.columns[place]))), ROUNDING])
-    best = np.maximum(_deviation(design, place, groups), floor)
+def _needed(design: Design, target: int, groups: tuple[int, ...]) -> tuple[int, ...]:
+    """The groups without which a sum would deviate more."""
+    floor = np.array([ROUNDING * float(np.nanmax(np.abs(design.terms[target]))), ROUNDING])
+    best = np.maximum(_deviation(design, target, groups), floor)
     for group in reversed(groups):
         fewer = tuple(other for other in groups if other != group)
-        if fewer and (_deviation(design, place, fewer) <= MAX_DROPPED_LOSS * best).all():
+        if fewer and (_deviation(design, target, fewer) <= MAX_DROPPED_LOSS * best).all():
             groups = fewer
     return groups
 
 
 def _sum_of(
-    data: TrainingColumns, design: Design, place: int, groups: tuple[int, ...]
+    data: TrainingColumns, design: Design, target: int, groups: tuple[int, ...]
 ) -> Linear | None:
-    """The sum of some features, with short coefficients where that holds."""
-    columns, row_numbers = _usable(design, place, groups)
-    weights, _ = _robust_fit(design, place, groups, N_ROUNDS)
-
-    def deviation(given: FloatArray) -> float:
-        return typical(np.abs(_residuals(design, place, columns, row_numbers, given)))
-
-    size = float(np.nanmax(np.abs(design.columns[place])))
-    parts = np.abs(weights[1:, None] * design.columns[np.ix_(columns, row_numbers)])
-    precision = _precision(data, (data.numeric[place], *groups))
+    """The sum of some columns, with short coefficients where that holds."""
+    regression = Regression.of(design, target, groups)
+    weights, _ = regression.fit(N_ROUNDS)
+    size = float(np.nanmax(np.abs(design.terms[target])))
+    parts = np.abs(weights[1:, None] * regression.inputs)
+    precision = _precision(data, (data.numeric[target], *groups))
     accepted = max(ROUNDING, WRITTEN_ULPS * precision) * size
     noise = ULPS * precision * float(parts.max(initial=size))
-    weights = snap(weights, deviation, accepted, noise)
-    by_column = dict(zip(columns.tolist(), weights[1:].tolist(), strict=True))
+    weights = snap(weights, lambda given: typical(regression.deviations(given)), accepted, noise)
+    by_term = dict(zip(regression.terms.tolist(), weights[1:].tolist(), strict=True))
     names = data.schema.names
     terms = tuple(
-        (names[design.groups[column]], weight)
-        for column, weight in by_column.items()
-        if design.groups[column] in data.numeric and weight
+        (names[design.groups[term]], weight)
+        for term, weight in by_term.items()
+        if design.groups[term] in data.numeric and weight
     )
-    amounts = tuple(_amounts(data, design, by_column, groups))
+    amounts = tuple(_amounts(data, design, by_term, groups))
     if not terms and not amounts:
         return None
-    return Linear(names[data.numeric[place]], terms, amounts, float(weights[0]))
+    return Linear(names[data.numeric[target]], terms, amounts, float(weights[0]))
 
 
-def _precision(data: TrainingColumns, positions: tuple[int, ...]) -> float:
+def _precision(data: TrainingColumns, columns: tuple[int, ...]) -> float:
     """The relative distance of neighbouring floats in the least precise of some columns."""
-    return max(epsilon(data.schema.features[at].table.dtype) for at in positions)
+    return max(epsilon(data.schema.features[column].table.dtype) for column in columns)
 
 
 def _amounts(
@@ -225,7 +225,7 @@ def _amounts(
     for group in groups:
         if group in data.numeric:
             continue
-        given = [weights[column] for column in np.flatnonzero(design.groups == group).tolist()]
+        given = [weights[term] for term in np.flatnonzero(design.groups == group).tolist()]
         if any(given):
             levels = values_of(data.schema.features[group])
             yield data.schema.names[group], tuple(zip(levels, [0.0, *given], strict=True))
@@ -240,30 +240,30 @@ def find_products(data: TrainingColumns) -> Findings:
     n_columns = len(data.numeric)
     if n_columns < 3 or rows.stop < MIN_ROWS:
         return Findings((), 0)
-    values = np.array([data.numbers(at, rows) for at in data.numeric])
+    values = np.array([data.numbers(column, rows) for column in data.numeric])
     logs = np.log(np.abs(values))
     logs[np.isneginf(logs)] = np.nan
     design = Design.of(logs, np.arange(n_columns))
     pairs = dict.fromkeys(
         pair
-        for place in range(n_columns)
-        for pair in _pairs(logs, place, _selected_factors(design, place))
+        for target in range(n_columns)
+        for pair in _pairs(logs, target, _selected_factors(design, target))
     )
     relations = (_product_of(data, values, *pair) for pair in pairs)
     return Findings.of(_tried(data, relations), 6 * n_columns)
 
 
-def _selected_factors(design: Design, place: int) -> list[int]:
+def _selected_factors(design: Design, target: int) -> list[int]:
     check_cancellation()
-    return sorted(_select(design, place, EXPLAINED_BY_PRODUCT, MAX_SELECTED, min_groups=2))
+    return sorted(_select(design, target, EXPLAINED_BY_PRODUCT, MAX_SELECTED, min_groups=2))
 
 
-def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[Pair]:
-    """The best pair of the selected columns, as a product and as both ratios."""
+def _pairs(logs: FloatArray, target: int, terms: list[int]) -> list[Pair]:
+    """The best pair of the selected terms, as a product and as both ratios."""
     best: tuple[float, int, int, int] | None = None
-    for first, second in permutations(columns, 2):
+    for first, second in permutations(terms, 2):
         for sign in (1, -1) if first < second else (-1,):
-            rest = logs[place] - logs[first] - sign * logs[second]
+            rest = logs[target] - logs[first] - sign * logs[second]
             rest = rest[~np.isnan(rest)]
             if rest.size >= MIN_ROWS:
                 size = typical(np.abs(rest - np.median(rest)))
@@ -272,30 +272,29 @@ def _pairs(logs: FloatArray, place: int, columns: list[int]) -> list[Pair]:
     if best is None or best[0] > MAX_DEVIATION:
         return []
     _, first, second, sign = best
-    result, *factors = (place, first, second) if sign == 1 else (first, *sorted((place, second)))
-    one, other = factors
-    return [(result, one, other, 1), (one, result, other, -1), (other, result, one, -1)]
+    if sign == -1:
+        target, first, second = first, *sorted((target, second))
+    return [(target, first, second, 1), (first, target, second, -1), (second, target, first, -1)]
 
 
 def _product_of(
-    data: TrainingColumns, values: FloatArray, place: int, first: int, second: int, sign: int
+    data: TrainingColumns, values: FloatArray, target: int, first: int, second: int, sign: int
 ) -> Product | Ratio | None:
-    names = [data.schema.names[at] for at in data.numeric]
+    own = values[target]
     formula = values[first] * values[second] if sign == 1 else values[first] / values[second]
-    factors = values[place] / formula
+    factors = own / formula
     factors = factors[np.isfinite(factors)]
     if not factors.size:
         return None
-    target, formula = values[place], np.where(np.isfinite(formula), formula, np.nan)
+    formula = np.where(np.isfinite(formula), formula, np.nan)
 
     def deviation(given: FloatArray) -> float:
-        gap = np.abs(target - given[0] * formula)
+        gap = np.abs(own - given[0] * formula)
         return typical(gap[~np.isnan(gap)])
 
-    accepted = ROUNDING * float(np.nanmax(np.abs(target)))
+    accepted = ROUNDING * float(np.nanmax(np.abs(own)))
     factor = float(snap(np.array([np.median(factors)]), deviation, accepted)[0])
     if not factor:
         return None
-    if sign == 1:
-        return Product(names[place], names[first], names[second], factor)
-    return Ratio(names[place], names[first], names[second], factor)
+    result, one, other = (data.schema.names[data.numeric[at]] for at in (target, first, second))
+    return (Product if sign == 1 else Ratio)(result, one, other, factor)

@@ -396,13 +396,13 @@ class Dependency(Relation):
         return list(dict.fromkeys(value for _, value in self.values))
 
     def expected(self, rows: Rows) -> IntArray:
-        """Place in ``results`` of the value that goes with the determinant; -1 if that is new."""
+        """Number in ``results`` of the value that goes with the determinant; -1 if that is new."""
         left = find_values(rows, self.determinant, [value for value, _ in self.values])
-        place = {value: at for at, value in enumerate(self.results)}
-        return np.array([*(place[value] for _, value in self.values), -1])[left]
+        number_of = {value: number for number, value in enumerate(self.results)}
+        return np.array([*(number_of[value] for _, value in self.values), -1])[left]
 
     def excess(self, rows: Rows) -> FloatArray:
         """1 where the value is not the one that goes with the determinant."""
         expected = self.expected(rows)
-        found = find_values(rows, self.result, self.results)
-        return np.asarray((expected >= 0) & (found != expected), dtype=np.float64)
+        own = find_values(rows, self.result, self.results)
+        return np.asarray((expected >= 0) & (own != expected), dtype=np.float64)

@@ -17,7 +17,7 @@ right as often as that value occurs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,31 +51,24 @@ CONDITIONS_PER_PIECE = 4096
 
 # Columns with more values than this are no determinant: the table would be as long as the data.
 MAX_VALUES = 1000
-# Neighbours with the same determinant may differ this often, and this often compared with chance.
-MAX_DIFFERENT = 0.05
-MAX_DIFFERENT_BY_CHANCE = 0.3
+# Of sorted rows, so many neighbours must have the same determinant. They may differ this often, and
+# this often compared with chance.
+MIN_AGAIN, MAX_DIFFERENT, MAX_DIFFERENT_BY_CHANCE = 10, 0.05, 0.3
 
 
 def find_orderings(data: TrainingColumns) -> Findings:
-    """Orderings between numbers, and between dates or durations."""
-    by_kind: dict[str, list[int]] = {}
-    for position in data.numeric + data.times:
-        dtype = data.schema.features[position].table.dtype
-        by_kind.setdefault(dtype.kind if position in data.times else "number", []).append(position)
-    proposals, n_tried = [], 0
-    for positions in by_kind.values():
-        proposals += list(_confirmed_orderings(data, positions))
-        n_tried += 2 * len(positions) * (len(positions) - 1)
-    return Findings(tuple(proposals), n_tried)
-
-
-def _confirmed_orderings(data: TrainingColumns, positions: list[int]) -> Iterator[Proposal]:
+    """Orderings between numbers, between dates, and between durations."""
+    by_kind: dict[str, list[int]] = {"number": data.numeric}
+    for column in data.times:
+        by_kind.setdefault(data.schema.features[column].table.dtype.kind, []).append(column)
     names = data.schema.names
-    for low, high in _nearly_ordered(data, positions):
-        check_cancellation()
-        proposal = confirm_ordering(data, Ordering(names[low], names[high], strict=True))
-        if proposal is not None:
-            yield proposal
+    tried = (
+        confirm_ordering(data, Ordering(names[low], names[high], strict=True))
+        for columns in by_kind.values()
+        for low, high in _nearly_ordered(data, columns)
+    )
+    sizes = np.array([len(columns) for columns in by_kind.values()])
+    return Findings.of(tried, int((2 * sizes * (sizes - 1)).sum()))
 
 
 def confirm_ordering(
@@ -90,8 +83,8 @@ def confirm_ordering(
     rows = slice(data.half, end)
     lower = data.numbers(low, rows) + relation.offset
     upper = data.numbers(high, rows) * relation.factor
-    both = ~np.isnan(lower) & ~np.isnan(upper)
-    lower, upper = lower[both], upper[both]
+    is_present = ~np.isnan(lower) & ~np.isnan(upper)
+    lower, upper = lower[is_present], upper[is_present]
     passing = lower.size - np.searchsorted(np.sort(upper), lower, side="left")
     if not lower.size or passing.mean() > (1 - min_informative) * lower.size:
         return None
@@ -113,41 +106,41 @@ def _never_equal(lower: FloatArray, upper: FloatArray) -> bool:
     return log_chance(lower.size - equal, 0) < math.log(MAX_CHANCE)
 
 
-def _nearly_ordered(data: TrainingColumns, positions: list[int]) -> Iterator[tuple[int, int]]:
+def _nearly_ordered(data: TrainingColumns, columns: list[int]) -> Iterator[tuple[int, int]]:
     """Pairs that hold in nearly all rows for discovery, and not by their scale alone."""
     rows = slice(0, min(data.half, ROWS_TO_SCREEN))
-    values = np.array([data.numbers(at, rows) for at in positions])
-    if len(positions) < 2:
+    values = np.array([data.numbers(column, rows) for column in columns])
+    if len(columns) < 2:
         return
     sketches = sketches_of(values)
-    for place, low in enumerate(positions):
+    for i, low in enumerate(columns):
         check_cancellation()
-        above = (values[place] > values).sum(axis=1)
-        present = (~np.isnan(values[place]) & ~np.isnan(values)).sum(axis=1)
-        passing = (sketches[place][:, None] <= sketches[:, None, :]).mean(axis=(1, 2))
-        hold = (present > 0) & (above <= MAX_BROKEN * present)
-        hold &= passing <= 1 - MIN_INFORMATIVE / 2
-        hold[place] = False
-        for other in np.flatnonzero(hold):
-            yield low, positions[other]
+        n_above = (values[i] > values).sum(axis=1)
+        n_present = (~np.isnan(values[i]) & ~np.isnan(values)).sum(axis=1)
+        passing = (sketches[i][:, None] <= sketches[:, None, :]).mean(axis=(1, 2))
+        holds = (n_present > 0) & (n_above <= MAX_BROKEN * n_present)
+        holds &= passing <= 1 - MIN_INFORMATIVE / 2
+        holds[i] = False
+        for j in np.flatnonzero(holds):
+            yield low, columns[j]
 
 
 def sketches_of(values: FloatArray) -> FloatArray:
     """Some order statistics of each column; those of an empty one are NaN."""
     sketches = np.full((len(values), N_QUANTILES), np.nan)
-    for row, column in enumerate(values):
-        present = np.sort(column[~np.isnan(column)])
+    for sketch, numbers in zip(sketches, values, strict=True):
+        present = np.sort(numbers[~np.isnan(numbers)])
         if present.size:
-            places = (np.arange(N_QUANTILES) * 2 + 1) * present.size // (2 * N_QUANTILES)
-            sketches[row] = present[places]
+            ranks = (np.arange(N_QUANTILES) * 2 + 1) * present.size // (2 * N_QUANTILES)
+            sketch[:] = present[ranks]
     return sketches
 
 
 @dataclass(frozen=True)
 class _CodeCondition:
-    """A feature's position and one of its codes."""
+    """That a column has one of its codes."""
 
-    position: int
+    column: int
     code: int
 
 
@@ -155,10 +148,10 @@ def find_equivalences(data: TrainingColumns) -> Findings:
     """Equivalences between conditions on two columns."""
     n_rows = min(data.half, ROWS_TO_MATCH)
     codes = data.codes[:, :n_rows]
-    conditions = [c for at in range(len(codes)) for c in _conditions(data, at, n_rows)]
+    conditions = [one for column in range(len(codes)) for one in _conditions(data, column, n_rows)]
     if len(conditions) < 2:
         return Findings((), 0)
-    bits = np.stack([_bits(codes[c.position] == c.code) for c in conditions])
+    bits = np.stack([_bits(codes[one.column] == one.code) for one in conditions])
     tried = (
         _confirmed_equivalence(data, conditions[first], conditions[second])
         for first, second in _similar(conditions, bits, n_rows)
@@ -166,21 +159,19 @@ def find_equivalences(data: TrainingColumns) -> Findings:
     return Findings.of(tried, len(conditions) * (len(conditions) - 1) // 2)
 
 
-def _conditions(data: TrainingColumns, position: int, n_rows: int) -> Iterator[_CodeCondition]:
+def _conditions(data: TrainingColumns, column: int, n_rows: int) -> Iterator[_CodeCondition]:
     """Conditions on one column that hold in some rows and fail in some."""
-    feature = data.schema.features[position]
-    counts = np.bincount(data.codes[position, :n_rows], minlength=feature.n_codes)
-    chosen: Iterable[int] = ()
-    if feature.kind == "categorical":
-        chosen = range(feature.n_codes) if feature.n_codes <= MAX_LEVELS else ()
-    elif position in data.numeric:
+    feature = data.schema.features[column]
+    counts = np.bincount(data.codes[column, :n_rows], minlength=feature.n_codes)
+    chosen = {feature.n_codes - 1} if feature.has_missing else set()
+    if feature.kind == "categorical" and feature.n_codes <= MAX_LEVELS:
+        chosen |= {*range(feature.n_codes)}
+    elif column in data.numeric:
         known = counts[: feature.n_codes - feature.has_missing]
-        frequent = np.argsort(-known, kind="stable")[:N_FREQUENT].tolist()
-        chosen = sorted({0, known.size - 1, *frequent}) if known.size else ()
-    listed = set(chosen) | ({feature.n_codes - 1} if feature.has_missing else set())
-    for code in sorted(listed):
+        chosen |= {0, known.size - 1, *np.argsort(-known, kind="stable")[:N_FREQUENT].tolist()}
+    for code in sorted(chosen):
         if MIN_ROWS <= counts[code] <= n_rows - MIN_ROWS:
-            yield _CodeCondition(position, code)
+            yield _CodeCondition(column, code)
 
 
 def _bits(holds: BoolArray) -> np.ndarray:
@@ -194,17 +185,17 @@ def _similar(
 ) -> Iterator[tuple[int, int]]:
     """Pairs of conditions on different columns that hold in nearly the same rows."""
     counts = np.bitwise_count(bits).sum(axis=1, dtype=np.int64)
-    position = np.array([c.position for c in conditions])
+    columns = np.array([one.column for one in conditions])
     allowed = np.minimum(
         MAX_BROKEN * n_rows, MAX_BROKEN_OF_SIDE * np.minimum(counts, n_rows - counts)
     )
     order = np.argsort(counts, kind="stable")
-    ranked = counts[order]
+    ascending = counts[order]
     pairs: list[tuple[int, int]] = []
-    for place, first in enumerate(order):
-        end = np.searchsorted(ranked, counts[first] + allowed[first], side="right")
-        others = order[place + 1 : end]
-        others = others[position[others] != position[first]]
+    for rank, first in enumerate(order):
+        end = np.searchsorted(ascending, counts[first] + allowed[first], side="right")
+        others = order[rank + 1 : end]
+        others = others[columns[others] != columns[first]]
         for start in range(0, others.size, CONDITIONS_PER_PIECE):
             piece = others[start : start + CONDITIONS_PER_PIECE]
             differ = np.bitwise_count(bits[piece] ^ bits[first]).sum(axis=1, dtype=np.int64)
@@ -216,8 +207,8 @@ def _similar(
 def _confirmed_equivalence(
     data: TrainingColumns, first: _CodeCondition, second: _CodeCondition
 ) -> Proposal | None:
-    left = data.codes[first.position, data.held_out] == first.code
-    right = data.codes[second.position, data.held_out] == second.code
+    left = data.codes[first.column, data.held_out] == first.code
+    right = data.codes[second.column, data.held_out] == second.code
     n_broken, n_right = int((left != right).sum()), int(right.sum())
     smaller = min(n_right, right.size - n_right)
     if n_broken > min(MAX_BROKEN * right.size, MAX_BROKEN_OF_SIDE * smaller):
@@ -228,42 +219,42 @@ def _confirmed_equivalence(
 
 
 def _condition(data: TrainingColumns, condition: _CodeCondition) -> HasValue:
-    value = values_of(data.schema.features[condition.position])[condition.code]
-    return HasValue(data.schema.names[condition.position], value)
+    value = values_of(data.schema.features[condition.column])[condition.code]
+    return HasValue(data.schema.names[condition.column], value)
 
 
 def find_dependencies(data: TrainingColumns) -> Findings:
     """Dependencies between any two columns but times."""
-    usable = [
-        at
-        for at, feature in enumerate(data.schema.features)
+    columns = [
+        column
+        for column, feature in enumerate(data.schema.features)
         if feature.n_codes > 1 and not is_time(feature.table.dtype)
     ]
-    tried = (_confirmed_dependency(data, *pair) for pair in _nearly_determined(data, usable))
-    return Findings.of(tried, len(usable) * (len(usable) - 1))
+    tried = (_confirmed_dependency(data, *pair) for pair in _nearly_determined(data, columns))
+    return Findings.of(tried, len(columns) * (len(columns) - 1))
 
 
-def _nearly_determined(data: TrainingColumns, usable: list[int]) -> Iterator[tuple[int, int]]:
+def _nearly_determined(data: TrainingColumns, columns: list[int]) -> Iterator[tuple[int, int]]:
     """Pairs whose second value hardly differs between rows that share the first."""
-    codes = data.codes[usable, : min(data.half, ROWS_TO_SCREEN)]
-    chance = np.array([_chance_of_difference(column) for column in codes])
-    for place, left in enumerate(usable):
+    codes = data.codes[columns, : min(data.half, ROWS_TO_SCREEN)]
+    by_chance = np.array([_chance_of_difference(own) for own in codes])
+    for i, left in enumerate(columns):
         check_cancellation()
         if data.schema.features[left].n_codes > MAX_VALUES:
             continue
-        order = np.argsort(codes[place], kind="stable")
-        again = np.flatnonzero(np.diff(codes[place, order]) == 0)
-        if again.size < 10:
+        order = np.argsort(codes[i], kind="stable")
+        again = np.flatnonzero(np.diff(codes[i, order]) == 0)
+        if again.size < MIN_AGAIN:
             continue
-        different = (codes[:, order[again]] != codes[:, order[again + 1]]).mean(axis=1)
-        determined = (different <= MAX_DIFFERENT) & (different <= MAX_DIFFERENT_BY_CHANCE * chance)
-        determined[place] = False
-        for other in np.flatnonzero(determined):
-            yield left, usable[other]
+        differs = (codes[:, order[again]] != codes[:, order[again + 1]]).mean(axis=1)
+        determined = (differs <= MAX_DIFFERENT) & (differs <= MAX_DIFFERENT_BY_CHANCE * by_chance)
+        determined[i] = False
+        for j in np.flatnonzero(determined):
+            yield left, columns[j]
 
 
-def _chance_of_difference(column: Codes) -> float:
-    shares = np.bincount(column) / column.size
+def _chance_of_difference(codes: Codes) -> float:
+    shares = np.bincount(codes) / codes.size
     return float(1 - (shares * shares).sum())
 
 
@@ -271,27 +262,27 @@ def _confirmed_dependency(data: TrainingColumns, left: int, right: int) -> Propo
     features = data.schema.features
     n_left = features[left].n_codes
     expected = most_frequent(data.codes[left, : data.half], data.codes[right, : data.half], n_left)
-    given, found = data.codes[left, data.held_out], data.codes[right, data.held_out]
-    known = expected[given] >= 0
-    wanted, found = expected[given[known]], found[known]
-    n_broken = int((wanted != found).sum())
-    if not wanted.size or n_broken > MAX_BROKEN * wanted.size:
+    expected, own = expected[data.codes[left, data.held_out]], data.codes[right, data.held_out]
+    expected, own = expected[expected >= 0], own[expected >= 0]
+    n_broken = int((expected != own).sum())
+    if not own.size or n_broken > MAX_BROKEN * own.size:
         return None
-    counts = np.bincount(found, minlength=features[right].n_codes)
-    chance = log_chance(counts[wanted], n_broken)
+    counts = np.bincount(own, minlength=features[right].n_codes)
+    chance = log_chance(counts[expected], n_broken)
     all_expected = most_frequent(data.codes[left], data.codes[right], n_left)
     pairs = zip(values_of(features[left]), all_expected, strict=True)
     results = values_of(features[right])
     values = tuple((value, results[code]) for value, code in pairs if code >= 0)
     relation = Dependency(features[left].name, features[right].name, values)
-    return Proposal(relation, chance, int(wanted.size))
+    return Proposal(relation, chance, int(own.size))
 
 
-def most_frequent(given: Codes, found: Codes, n_values: int) -> IntArray:
-    """The value that most often goes with each given one, the first of equals; -1 for none."""
-    pairs, counts = np.unique(given.astype(np.int64) << 32 | found, return_counts=True)
-    order = np.lexsort((pairs & 0xFFFFFFFF, -counts, pairs >> 32))
-    left, first = np.unique((pairs >> 32)[order], return_index=True)
+def most_frequent(left: Codes, right: Codes, n_values: int) -> IntArray:
+    """The value that most often goes with each one on the left, the first of equals; else -1."""
+    pairs, counts = np.unique(left.astype(np.int64) << 32 | right, return_counts=True)
+    lefts, rights = pairs >> 32, pairs & 0xFFFFFFFF
+    order = np.lexsort((rights, -counts, lefts))
+    values, first = np.unique(lefts[order], return_index=True)
     expected = np.full(n_values, -1, dtype=np.int64)
-    expected[left] = (pairs & 0xFFFFFFFF)[order][first]
+    expected[values] = rights[order][first]
     return expected

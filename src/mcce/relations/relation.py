@@ -118,7 +118,7 @@ def numbers_of(rows: Rows, feature: Hashable) -> FloatArray:
 
 
 def find_values(rows: Rows, feature: Hashable, values: list[Any]) -> IntArray:
-    """Place of each cell's value in a list without repeats, where None is missing; -1 if absent."""
+    """Number of each cell's value in a list without repeats; None is missing, -1 is no value."""
     if isinstance(rows, pd.DataFrame):
         return match_values(rows[feature], values)
     # 1 and 1.0 are equal, but not alike.
@@ -127,15 +127,15 @@ def find_values(rows: Rows, feature: Hashable, values: list[Any]) -> IntArray:
 
 
 def match_values(cells: pd.Series[Any], values: list[Any]) -> IntArray:
-    """Place of each cell in a list of values without repeats; see :func:`find_values`."""
+    """Number of each cell in a list of values without repeats; see :func:`find_values`."""
     missing = is_missing(cells)
-    known = {value: at for at, value in enumerate(values) if value is not None}
-    places = np.full(len(cells), -1, dtype=np.int64)
+    known = {value: number for number, value in enumerate(values) if value is not None}
+    numbers = np.full(len(cells), -1, dtype=np.int64)
     if known:
-        places[~missing] = _find_known(cells[~missing] if missing.any() else cells, known)
+        numbers[~missing] = _find_known(cells[~missing] if missing.any() else cells, known)
     if None in values:
-        places[missing] = values.index(None)
-    return places
+        numbers[missing] = values.index(None)
+    return numbers
 
 
 def values_of(feature: Feature) -> list[Any]:
@@ -156,10 +156,10 @@ def _find_known(cells: pd.Series[Any], known: dict[Any, int]) -> np.ndarray:
         # Numbers of numeric columns are floats; integers are levels, which float64 may merge.
         return match_levels(known, cells)
     keys = np.array(sorted(known), dtype=np.float64)
-    order = np.array([known[key] for key in sorted(known)])
-    numbers = as_numbers(cells)
-    at = np.minimum(np.searchsorted(keys, numbers), keys.size - 1)
-    return np.where(keys[at] == numbers, order[at], -1)
+    number_of = np.array([known[key] for key in sorted(known)])
+    own = as_numbers(cells)
+    rank = np.minimum(np.searchsorted(keys, own), keys.size - 1)
+    return np.where(keys[rank] == own, number_of[rank], -1)
 
 
 def quote_column(name: Hashable) -> str:

@@ -34,7 +34,7 @@ from ..plausibility.conditionals import Conditional, Conditionals
 from ..plausibility.conformal import Calibration, Tail
 from ..plausibility.model import PlausibilityModel
 from ..plausibility.pairs import EmptyPairs
-from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_positions
+from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_columns
 from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
 from ..predictors.decision import Decision, Interval, LabelMeasure, LabelRule
 from ..protocols import Distance, DrawRequest, Generator
@@ -272,7 +272,7 @@ def unpack_plausibility(
 
 
 def _support(plain: Any, schema: Schema, order: IntArray, n_accepted: int) -> Support:
-    levels = order[np.isin(order, level_positions(schema))]
+    levels = order[np.isin(order, level_columns(schema))]
     if not isinstance(plain, list) or len(plain) != (2 if levels.size else 0):
         raise SavedFileError("the support has another number of chains")
     support = Support()

@@ -272,11 +272,11 @@ def plain_cells(series: pd.Series[Any]) -> list[Any]:
 
 def differ(old: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
     """Whether cells of two columns differ; two missing cells are equal."""
-    differ = is_missing(old) != is_missing(new)
+    differs = is_missing(old) != is_missing(new)
     present = np.flatnonzero(~is_missing(old) & ~is_missing(new))
     pairs = zip(plain(old)[present], plain(new)[present], strict=True)
-    differ[present] = [bool(before != after) for before, after in pairs]
-    return differ
+    differs[present] = [bool(before != after) for before, after in pairs]
+    return differs
 
 
 def assemble(cells: Sequence[Any], names: pd.Index[Any]) -> pd.DataFrame:
@@ -385,8 +385,8 @@ def rank_cells(cells: np.ndarray) -> tuple[Codes, IntArray]:
     >>> codes.tolist(), first.tolist()
     ([1, 0, 1], [1, 0])
     """
-    some = cells[:: cells.size // SAMPLE_SIZE + 1]
-    if cells.size >= MIN_SORTED_ROWS and np.unique(some).size > DISTINCT_SHARE * some.size:
+    sample = cells[:: cells.size // SAMPLE_SIZE + 1]
+    if cells.size >= MIN_SORTED_ROWS and np.unique(sample).size > DISTINCT_SHARE * sample.size:
         return rank_by_sorting(cells)
     numbers, values = pd.factorize(cells)
     return rank_numbered(numbers, np.argsort(values))

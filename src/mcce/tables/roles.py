@@ -164,8 +164,8 @@ def _check_by_name(
     return dict(given)
 
 
-def _quoted(some: list[Any], names: Any) -> str:
-    """Some of the user's names; those of a Series or array may be cells, and are not quoted."""
+def _quoted(absent: list[Any], names: Any) -> str:
+    """Those of the user's names; entries of a Series or array may be cells, and are not quoted."""
     if isinstance(names, (pd.Series, np.ndarray)):
-        return f"{len(some)} of the {len(names)} entries of a {type(names).__name__}"
-    return shorten(some, 200)
+        return f"{len(absent)} of the {len(names)} entries of a {type(names).__name__}"
+    return shorten(absent, 200)

@@ -137,14 +137,14 @@ class Schema:
                 "required. Pass at least one row and one column."
             )
         features, codes = [], np.empty(frame.shape[::-1], dtype=np.int32)
-        for position, (name, column) in enumerate(frame.items()):
-            kind, immutable_ = declared.get(name), name in fixed
-            feature, codes[position] = Feature.learn_codes(column, kind=kind, immutable=immutable_)
+        for column, (name, series) in enumerate(frame.items()):
+            kind, is_fixed = declared.get(name), name in fixed
+            feature, codes[column] = Feature.learn_codes(series, kind=kind, immutable=is_fixed)
             features.append(feature)
         own, labels = frame.reset_index(drop=True), (frame.index, frame.columns)
         given = [column for _, column in own.items()]
         cells = list(map(columns.canonical, given, [f.table for f in features], codes))
-        if any(ours is not theirs for ours, theirs in zip(cells, given, strict=True)):
+        if not _is_same(cells, given):
             own = columns.assemble(cells, own.columns)
         return EncodedRows(cls(tuple(features), adapter), own, *labels, codes, codes, adapter, own)
 
@@ -176,7 +176,7 @@ class Schema:
     @cached_property
     def spreads(self) -> FloatArray:
         """Training range of each mutable feature, 0 for categorical and constant ones."""
-        return np.array([self.features[position].spread for position in self.mutable])
+        return np.array([self.features[column].spread for column in self.mutable])
 
     def encode(self, data: Any) -> EncodedRows:
         """Data with these columns, in any order, as codes.
@@ -208,29 +208,23 @@ class Schema:
         self._check_names(given, adapter)
         frame = given.reset_index(drop=True)
         by_name = dict(frame.items())
-        own = [by_name[name] for name in self.names]
-        cells = [
-            align_dtype(series, feature.table, feature.kind)
-            for series, feature in zip(own, self.features, strict=True)
-        ]
         codes = np.empty((len(self.features), len(given)), dtype=np.int32)
         tree_codes = np.empty_like(codes)
-        for position, (feature, series) in enumerate(zip(self.features, cells, strict=True)):
-            codes[position], tree_codes[position] = feature.encode(series)
-        chosen = [
-            choose_columns(
-                series, cell, feature.table, immutable=feature.immutable, converted=converted
+        seen, kept = list[Any](), list[Any]()
+        for column, feature in enumerate(self.features):
+            own, table = by_name[feature.name], feature.table
+            cells = align_dtype(own, table, feature.kind)
+            codes[column], tree_codes[column] = feature.encode(cells)
+            for_predictor, for_user = choose_columns(
+                own, cells, table, immutable=feature.immutable, converted=converted
             )
-            for series, cell, feature in zip(own, cells, self.features, strict=True)
-        ]
-        seen, kept = (list(column) for column in zip(*chosen, strict=True))
-        seen = list(map(columns.canonical, seen, [f.table for f in self.features], codes))
-        if any(ours is not theirs for ours, theirs in zip(seen, by_name.values(), strict=True)):
-            position_of = {name: at for at, name in enumerate(by_name)}
-            names = given.columns.take([position_of[name] for name in self.names])
+            seen.append(columns.canonical(for_predictor, table, codes[column]))
+            kept.append(for_user)
+        if not _is_same(seen, by_name.values()):
+            number_of = {name: number for number, name in enumerate(by_name)}
+            names = given.columns.take([number_of[name] for name in self.names])
             frame = columns.assemble(seen, names)
-        same = all(ours is theirs for ours, theirs in zip(seen, kept, strict=True))
-        returned = frame if same else columns.assemble(kept, frame.columns)
+        returned = frame if _is_same(seen, kept) else columns.assemble(kept, frame.columns)
         # One array serves as both if every value is in the training data.
         tree_codes = codes if (codes >= 0).all() else tree_codes
         axes = given.index, given.columns
@@ -303,55 +297,57 @@ class EncodedRows:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def take(self, positions: IntArray) -> EncodedRows:
-        """The rows at some positions."""
-        frame, same = self.frame.take(positions).reset_index(drop=True), self.returned is self.frame
-        codes = self.codes[:, positions]
-        return replace(
+    def take(self, row_numbers: IntArray) -> EncodedRows:
+        """Some of the rows, by their numbers from 0."""
+        rows = replace(
             self,
-            frame=frame,
-            returned=frame if same else self.returned.take(positions).reset_index(drop=True),
-            index=self.index.take(positions),
-            codes=codes,
-            tree_codes=codes if self.tree_codes is self.codes else self.tree_codes[:, positions],
+            frame=self.frame.take(row_numbers).reset_index(drop=True),
+            index=self.index.take(row_numbers),
+            codes=self.codes[:, row_numbers],
         )
+        returned, tree_codes = rows.frame, rows.codes
+        if self.returned is not self.frame:
+            returned = self.returned.take(row_numbers).reset_index(drop=True)
+        if self.tree_codes is not self.codes:
+            tree_codes = self.tree_codes[:, row_numbers]
+        return replace(rows, returned=returned, tree_codes=tree_codes)
 
-    def groups(self, positions: Iterable[int]) -> IntArray:
+    def groups(self, features: Iterable[int]) -> IntArray:
         """A number for each row, the same for rows with equal cells in some features."""
         group = np.zeros(len(self), dtype=np.int64)
-        for position in positions:
-            numbers = pd.factorize(self.cells[position], use_na_sentinel=False)[0]
+        for column in features:
+            numbers = pd.factorize(self.cells[column], use_na_sentinel=False)[0]
             pairs = group * (int(numbers.max(initial=0)) + 1) + numbers
             group = np.unique(pairs, return_inverse=True)[1]
         return group
 
-    def numbers(self, position: int) -> FloatArray | None:
+    def numbers(self, column: int) -> FloatArray | None:
         """Values of a numeric feature, NaN for missing; None for a categorical one."""
-        feature = self.schema.features[position]
+        feature = self.schema.features[column]
         if feature.kind == "categorical":
             return None
         # Dates of people may be in another unit than those of training.
-        return columns.as_numbers(self.frame.iloc[:, position], feature.table.dtype)
+        return columns.as_numbers(self.frame.iloc[:, column], feature.table.dtype)
 
-    def own(self, position: int, factuals: IntArray) -> pd.Series[Any]:
+    def own(self, column: int, factuals: IntArray) -> pd.Series[Any]:
         """Own cells of some factuals in one column."""
-        return pd.Series(self.cells[position].take(factuals))
+        return pd.Series(self.cells[column].take(factuals))
 
     @cached_property
     def all_numbers(self) -> FloatArray:
         """Values of all features, NaN for missing and for levels, shape (n_features, n_rows)."""
         values = np.full((len(self.schema.features), len(self)), np.nan)
-        for position, feature in enumerate(self.schema.features):
+        for column, feature in enumerate(self.schema.features):
             if feature.kind == "numeric":
-                values[position] = self.numbers(position)
+                values[column] = self.numbers(column)
         return values
 
     @cached_property
     def points(self) -> FloatArray:
         """The rows as points in the space of all features, shape (n_rows, n_features)."""
         points = np.empty((len(self), len(self.schema.features)))
-        for at, feature in enumerate(self.schema.features):
-            points[:, at] = feature.coordinates(self.codes[at], self.numbers(at))
+        for column, feature in enumerate(self.schema.features):
+            points[:, column] = feature.coordinates(self.codes[column], self.numbers(column))
         return points
 
     @cached_property
@@ -362,7 +358,7 @@ class EncodedRows:
     @cached_property
     def tables(self) -> list[pd.Series[Any]]:
         """Value of each code of each mutable feature, in the dtypes of these rows."""
-        features = [self.schema.features[position] for position in self.schema.mutable]
+        features = [self.schema.features[column] for column in self.schema.mutable]
         dtypes = self.frame.dtypes.iloc[self.schema.mutable]
         return [to_dtype(f.table, dtype) for f, dtype in zip(features, dtypes, strict=True)]
 
@@ -383,37 +379,45 @@ class EncodedRows:
             return self.frame.iloc[:0]
         drawn = zip(self.schema.mutable, self._cell_sources(tables), codes, strict=True)
         cells = {
-            position: source.take(np.where(row == OWN, owner, row + np.int64(len(self))))
-            for position, source, row in drawn
+            column: source.take(np.where(row == OWN, owner, row + np.int64(len(self))))
+            for column, source, row in drawn
         }
-        cells |= {position: self.cells[position].take(owner) for position in self.schema.immutable}
-        in_order = [cells[position] for position in range(len(cells))]
+        cells |= {column: self.cells[column].take(owner) for column in self.schema.immutable}
+        in_order = [cells[column] for column in range(len(cells))]
         return columns.assemble(in_order, self.frame.columns)
 
     @cached_property
     def cells(self) -> list[Any]:
         """The columns as arrays."""
-        return [columns.unwrapped(column) for _, column in self.frame.items()]
+        return [columns.unwrapped(series) for _, series in self.frame.items()]
 
     def _cell_sources(self, tables: Sequence[pd.Series[Any]]) -> list[Any]:
         """All cells that a mutable feature may have: those of the factuals, then its table."""
         known = zip(self.schema.mutable, tables, self.tables, self._training_sources, strict=True)
-        return [kept if new is old else self._cell_source(at, new) for at, new, old, kept in known]
+        return [
+            kept if new is old else self._cell_source(column, new)
+            for column, new, old, kept in known
+        ]
 
     @cached_property
     def _training_sources(self) -> list[Any]:
         """Per mutable feature, the cells of the factuals and then the training values."""
         pairs = zip(self.schema.mutable, self.tables, strict=True)
-        return [self._cell_source(at, table) for at, table in pairs]
+        return [self._cell_source(column, table) for column, table in pairs]
 
-    def _cell_source(self, position: int, table: pd.Series[Any]) -> Any:
-        return columns.stack(self.cells[position], columns.unwrapped(table))
+    def _cell_source(self, column: int, table: pd.Series[Any]) -> Any:
+        return columns.stack(self.cells[column], columns.unwrapped(table))
 
 
 def changed_cells(before: EncodedRows, after: EncodedRows) -> BoolArray:
     """Which cells differ, shape (n_features, n_rows)."""
-    columns = zip(before.frame.items(), after.frame.items(), strict=True)
-    return np.array([differ(old, new) for (_, old), (_, new) in columns])
+    pairs = zip(before.frame.items(), after.frame.items(), strict=True)
+    return np.array([differ(old, new) for (_, old), (_, new) in pairs])
+
+
+def _is_same(first: Iterable[object], second: Iterable[object]) -> bool:
+    """Whether two lists hold the same objects."""
+    return all(one is other for one, other in zip(first, second, strict=True))
 
 
 def gower_gaps(before: EncodedRows, after: EncodedRows) -> FloatArray:
@@ -422,19 +426,19 @@ def gower_gaps(before: EncodedRows, after: EncodedRows) -> FloatArray:
     return np.array(
         [
             gower_gap(
-                measured_numbers(after, position),
-                measured_numbers(before, position),
+                measured_numbers(after, column),
+                measured_numbers(before, column),
                 feature.spread,
-                differs[position],
+                differs[column],
             )
-            for position, feature in enumerate(after.schema.features)
+            for column, feature in enumerate(after.schema.features)
         ]
     )
 
 
-def measured_numbers(rows: EncodedRows, position: int) -> FloatArray | None:
+def measured_numbers(rows: EncodedRows, column: int) -> FloatArray | None:
     """Values of a feature in the unit of training; None for categories and constant numbers."""
-    return rows.all_numbers[position] if rows.schema.features[position].spread else None
+    return rows.all_numbers[column] if rows.schema.features[column].spread else None
 
 
 def check_same_order(factuals: pd.Index[Any], answers: pd.Index[Any]) -> None:
