@@ -134,7 +134,7 @@ class CandidateRows:
 
     Parameters
     ----------
-    rows
+    factuals
         The rows of all people.
     owner : (n_rows,)
         The person of each candidate.
@@ -154,7 +154,7 @@ class CandidateRows:
     0   30      20
     """
 
-    rows: EncodedRows
+    factuals: EncodedRows
     owner: IntArray
     codes: Codes
     tables: Sequence[pd.Series[Any]]
@@ -162,14 +162,14 @@ class CandidateRows:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The candidates as rows."""
-        return self.rows.compose(self.owner, self.codes, self.tables)
+        return self.factuals.compose(self.owner, self.codes, self.tables)
 
     def as_given(self) -> pd.DataFrame:
         """The candidates with the column order and dtypes of the user's frame.
 
         A column whose dtype cannot hold the values of a generator has the dtype for the predictor.
         """
-        rows, tables = self.rows, self.tables
+        rows, tables = self.factuals, self.tables
         if rows.returned is rows.frame:
             return rows.in_given_order(self.frame)
         own = [cells for _, cells in rows.returned.items()]
@@ -191,7 +191,7 @@ class CandidateRows:
 
     def compacted(self) -> CandidateRows:
         """The same rows, with only those values of a generator's own tables that are used."""
-        if self.tables is self.rows.tables:
+        if self.tables is self.factuals.tables:
             return self
         changes = self.codes != OWN
         of_features = zip(self.tables, self.codes, changes, strict=True)
@@ -305,7 +305,7 @@ class CandidateColumns:
         self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
     ) -> np.ndarray:
         """Apply a function to the cells of a column; ``key`` names the function in the cache."""
-        rows, schema = self.selected.rows, self.selected.rows.schema
+        rows, schema = self.selected.factuals, self.selected.factuals.schema
         column, cache = schema.names.index(feature), self._cache
         own = remember(cache, ("own", feature, key), rows, lambda: read(rows.frame.iloc[:, column]))
         results = own[self.selected.owner]

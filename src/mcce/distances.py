@@ -534,9 +534,9 @@ def measure_rows(distance: Distance, chosen: CandidateRows) -> FloatArray:
     if isinstance(distance, FeatureDistance) and is_registered(distance):
         # It looks at changes alone, so cells that are the person's own have the same code, OWN.
         codes, own_codes = chosen.codes[:, :, None], np.full_like(chosen.codes, OWN)
-        both = Candidates.of(chosen.rows, chosen.owner, codes, own_codes, chosen.tables)
+        both = Candidates.of(chosen.factuals, chosen.owner, codes, own_codes, chosen.tables)
         return distance(both)[:, 0]
-    return distance(pair_rows(chosen.rows, chosen.owner, chosen.frame, 1))[:, 0]
+    return distance(pair_rows(chosen.factuals, chosen.owner, chosen.frame, 1))[:, 0]
 
 
 def _own_missing(rows: EncodedRows, position: int, people: IntArray) -> BoolArray:

@@ -225,8 +225,9 @@ class MCCE(BaseEstimator):
         Warns
         -----
         McceWarning
-            If columns look like identifiers, row numbers, constants or the outcome, see ``roles_``,
-            or if no training row has the desired decision, or every one has it.
+            If columns look like identifiers, row numbers, constants or the outcome, see
+            ``flagged_columns_``, or if no training row has the desired decision, or every one has
+            it.
         """
         check_parameters(self)
         check_seconds(max_seconds)
@@ -632,7 +633,7 @@ class MCCE(BaseEstimator):
         return table_of_relations(self.fitted_.relations)
 
     @property
-    def roles_(self) -> pd.DataFrame:
+    def flagged_columns_(self) -> pd.DataFrame:
         """Columns that are no action for anybody, as far as ``fit`` can tell, one in each row.
 
         Searches other than the paper's leave identifiers and constants as they are, unless they are
@@ -656,7 +657,7 @@ class MCCE(BaseEstimator):
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"salary": np.arange(600) % 90, "debt": np.arange(600) % 70})
         >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.3, 1.0), random_state=0)
-        >>> explainer.fit(bank).roles_[["column", "role"]]
+        >>> explainer.fit(bank).flagged_columns_[["column", "role"]]
           column     role
         0   debt  ignored
         """

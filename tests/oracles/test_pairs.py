@@ -93,7 +93,7 @@ def test_impossible_pairs_are_found_in_narrow_and_wide_tables(n_noise):
 
     assert pairs.columns.T.tolist() == [[2 * i, 2 * i + 1] for i in range(20)]
     assert np.unpackbits(pairs.packed).sum() == 20
-    assert not pairs.holds(rows.tree_codes, unseen_people(rows)).any()
+    assert not pairs.contain_empty(rows.tree_codes, unseen_people(rows)).any()
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_a_pair_of_ones_own_rules_out_no_answer(staff):
     explainer = MCCE(by_age, desired=(0.5, 1.0), random_state=0).fit(staff)
 
     assert explainer.explain(odd).to_pandas().frame["age"].gt(50).all()
-    assert explainer.plausibility_.pairs_.holds(
+    assert explainer.plausibility_.pairs_.contain_empty(
         explainer.fitted_.schema.encode(odd).tree_codes,
         explainer.fitted_.schema.encode(clerk).tree_codes,
     ).all()

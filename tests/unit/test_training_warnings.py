@@ -119,7 +119,7 @@ def planted():
 
 
 def found(explainer):
-    table = explainer.roles_
+    table = explainer.flagged_columns_
     return dict(zip(table["column"], table["role"], strict=True))
 
 
@@ -137,7 +137,7 @@ def test_planted_roles_are_found_also_in_shuffled_rows_and_saved(tmp_path):
         assert found(explainer) == roles
     explainer.save(tmp_path / "shop.mcce")
     pd.testing.assert_frame_equal(
-        mcce.load(tmp_path / "shop.mcce", decide).roles_, explainer.roles_
+        mcce.load(tmp_path / "shop.mcce", decide).flagged_columns_, explainer.flagged_columns_
     )
 
 

@@ -197,7 +197,7 @@ def _mcce(case: Case, train: pd.DataFrame, seed: int, *, search: Any) -> MCCE:
     ).fit(train)
 
 
-def _led(name: str, family: Family, search: Search) -> Method:
+def _differs_after_fit(name: str, family: Family, search: Search) -> Method:
     """A search of MCCE that differs from others after the fit alone."""
     fit = partial(_mcce, search="balanced")
     return Method(f"MCCE {name}", family, fit, shares="MCCE", settings={"search": search})
@@ -246,9 +246,9 @@ SETTINGS: dict[str, tuple[SearchName, float]] = {
 
 METHODS: tuple[Method, ...] = (
     Method("MCCE paper", "MCCE", partial(_mcce, search="paper")),
-    *(_led(name, "MCCE", Search(name)) for name in SEARCHES[1:]),
+    *(_differs_after_fit(name, "MCCE", Search(name)) for name in SEARCHES[1:]),
     *(
-        _led(name, "MCCE settings", Search(search, min_plausibility=share))
+        _differs_after_fit(name, "MCCE settings", Search(search, min_plausibility=share))
         for name, (search, share) in SETTINGS.items()
     ),
     _method("nearest unlike", "real rows", baselines.NearestUnlike, seeded=False),

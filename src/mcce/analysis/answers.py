@@ -145,7 +145,7 @@ class AnswerVariants:
         """Variants of counterfactuals, with the consequences of their changes."""
         owner = self.answers.owner[answer]
         if self._consequences is not None:
-            codes = self._consequences.complete(self._tables, owner, codes)
+            codes = self._consequences.add_consequences(self._tables, owner, codes)
         return CandidateRows(self.answers.factuals, owner, codes, self._tables.tables)
 
 
@@ -237,7 +237,7 @@ class Requirements:
             return {}
         broken: dict[tuple[str, Hashable], BoolArray] = {}
         if self.constraints.listed:
-            by_name = self.constraints.broken(rows.rows, rows.owner, rows.frame)
+            by_name = self.constraints.broken(rows.factuals, rows.owner, rows.frame)
             broken = {("constraint", name): breaks for name, breaks in by_name.items()}
         for number, check in enumerate(self.rules.checks):
             broken["check", number] = ~check.keeps(rows)
@@ -268,7 +268,7 @@ class Trials(AnswerVariants):
         discouraged = np.zeros(answer.size, dtype=bool)
         constraints = self._requirements.constraints
         if constraints.discouraged and answer.size:
-            made = constraints.discouraged_changes(rows.rows, rows.owner, rows.frame)
+            made = constraints.discouraged_changes(rows.factuals, rows.owner, rows.frame)
             for column, makes in made.items():
                 before = self.answers.rows.frame.iloc[answer, column].reset_index(drop=True)
                 after = rows.frame.iloc[:, column].reset_index(drop=True)

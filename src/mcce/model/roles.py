@@ -112,7 +112,7 @@ def warn_of_roles(
     found: Sequence[FoundRole], schema: Schema, named: Collection[Hashable], *, stacklevel: int
 ) -> None:
     """Warn of the outcome, and of useless columns that the user did not name as mutable."""
-    # The first is bad for the model too, and told also of immutable columns.
+    # Levels per row harm the model too, so immutable ones are named as well.
     texts = {
         "level per row": "Almost every row has its own level in {}",
         "row number": "{} look like row numbers",

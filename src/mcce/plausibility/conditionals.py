@@ -117,9 +117,11 @@ class Conditionals:
         Two arrays for each model.
         """
         parts = [np.zeros(own_rows.size) for own_rows in row_numbers for _ in range(2)]
-        asked = [m for m, model in enumerate(self.models_) if model.mean and row_numbers[m].size]
-        models, asked_rows = [self.models_[m] for m in asked], [row_numbers[m] for m in asked]
-        for m, errors in zip(asked, _errors(models, asked_rows, tree_codes, numbers), strict=True):
+        needed = [m for m, model in enumerate(self.models_) if model.mean and row_numbers[m].size]
+        models, needed_rows = [self.models_[m] for m in needed], [row_numbers[m] for m in needed]
+        for m, errors in zip(
+            needed, _errors(models, needed_rows, tree_codes, numbers), strict=True
+        ):
             parts[2 * m] = errors
         for m, (model, own_rows) in enumerate(zip(self.models_, row_numbers, strict=True)):
             if model.missing and own_rows.size:

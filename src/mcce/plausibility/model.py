@@ -121,14 +121,14 @@ class PlausibilityModel:
         ``no_reference_group``: no accepted training row has the person's immutable values, so
         the plausibility of their rows cannot be judged.
         """
-        encodings = CandidateEncodings(selected.rows, selected.tables)
+        encodings = CandidateEncodings(selected.factuals, selected.tables)
         tree_codes, numbers = encodings.tree_codes(selected), encodings.numbers(selected)
         points = encodings.points(selected)
         return {
             "plausibility": self.assess(tree_codes, numbers).p_value,
             "knn_distance_quantile": self.knn_distance_.quantile(self.knn_distance_(points)[0]),
             "no_reference_group": ~np.isin(
-                _immutables(selected.rows, selected.owner), self.reference_groups_
+                _immutables(selected.factuals, selected.owner), self.reference_groups_
             ),
         }
 

@@ -53,7 +53,7 @@ class EmptyPairs:
     >>> own = rows.tree_codes[:, [150, 150]]  # a clerk at level 1
     >>> changed = own.copy()
     >>> changed[:, 0] = rows.tree_codes[0, 0], own[1, 0]  # a manager at level 1
-    >>> pairs.holds(changed, own)
+    >>> pairs.contain_empty(changed, own)
     array([ True, False])
     """
 
@@ -84,21 +84,21 @@ class EmptyPairs:
         pairs = np.array(columns, dtype=np.int32).reshape(-1, 2).T
         return cls(np.concatenate(tables), offsets, pairs, np.packbits(np.concatenate(cells)))
 
-    def holds(self, tree_codes: Codes, own: Codes) -> BoolArray:
+    def contain_empty(self, tree_codes: Codes, own: Codes) -> BoolArray:
         """Whether rows hold an empty pair that the person's own row does not.
 
         Both of shape (n_features, n_rows): tree codes of the rows, and of their people.
         """
-        bins, holds = self._bins_of(tree_codes), np.zeros(tree_codes.shape[1], dtype=bool)
+        bins, found = self._bins_of(tree_codes), np.zeros(tree_codes.shape[1], dtype=bool)
         changed = bins != self._bins_of(own)
         for column in np.flatnonzero(changed.any(axis=1)).tolist():
             if column in self._tables:
                 others, start, step, other_step = self._tables[column]
                 changed_rows = np.flatnonzero(changed[column])
-                own, other = bins[column, changed_rows], bins[others, changed_rows]
-                cells = self._cells[start + step * own + other_step * other]
-                holds[changed_rows] |= cells.any(axis=0)
-        return holds
+                bin_here, other_bins = bins[column, changed_rows], bins[others, changed_rows]
+                cells = self._cells[start + step * bin_here + other_step * other_bins]
+                found[changed_rows] |= cells.any(axis=0)
+        return found
 
     @property
     def n_cells(self) -> int:

@@ -84,7 +84,7 @@ def diverse_ranks(
     number[row, rank_index], free[row, rank_index] = np.arange(row.size), True
     cost = np.minimum(to_person, MAX_FINITE_DISTANCE)[number] if row.size else np.zeros(shape)
     codes, tables = _codes_of_all_cells(rows, positions, row)
-    pooled, codes = rows.rows.schema.encode(rows.frame), codes[:, number]
+    pooled, codes = rows.factuals.schema.encode(rows.frame), codes[:, number]
 
     rank, nearest = np.zeros(shape, dtype=np.int64), np.full(shape, MAX_FINITE_DISTANCE)
     taken = np.zeros(positions.size, dtype=np.int64)
@@ -108,8 +108,8 @@ def _codes_of_all_cells(
     """Codes of candidates in tables to which the people's own cells are added."""
     sizes = np.array([len(table) for table in rows.tables])
     codes = np.where(rows.codes == OWN, sizes[:, None] + row, rows.codes).astype(np.int32)
-    of_features = zip(rows.tables, rows.rows.schema.mutable.tolist(), strict=True)
+    of_features = zip(rows.tables, rows.factuals.schema.mutable.tolist(), strict=True)
     return codes, [
-        pd.concat([table, rows.rows.own(column, positions)], ignore_index=True)
+        pd.concat([table, rows.factuals.own(column, positions)], ignore_index=True)
         for table, column in of_features
     ]

@@ -52,9 +52,9 @@ class RowFilter(Protocol):
 class RowRules:
     """What rows must keep to be returned, valid or not.
 
-    The pool asks for the first check that a row breaks. The paper's search gives the bounds to the
-    kernel that ranks, and asks for plausibility among valid rows alone. The exact search lists rows
-    within the bounds, and asks for the rest.
+    The pool finds the first check that a row breaks. In the paper's search the ranking kernel
+    applies the bounds, and plausibility is checked for valid rows alone. The exact search lists
+    rows within the bounds and checks the rest.
     """
 
     distance: Distance
@@ -64,13 +64,13 @@ class RowRules:
     plausible: IsPlausible | None = None
 
     @property
-    def bounds(self) -> list[Bound]:
+    def bounds(self) -> list[IsWithinBound]:
         """The bounds that are set."""
-        bounds = list[Bound]()
+        bounds = list[IsWithinBound]()
         if self.max_sparsity is not None:
-            bounds.append(Bound("max_sparsity", self.max_sparsity))
+            bounds.append(IsWithinBound("max_sparsity", self.max_sparsity))
         if self.max_distance is not None:
-            bounds.append(Bound("max_distance", self.max_distance, self.distance))
+            bounds.append(IsWithinBound("max_distance", self.max_distance, self.distance))
         return bounds
 
     @property
@@ -89,7 +89,7 @@ class RowRules:
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class IsWithinBound:
     """Keeps rows that change no more features, or are no farther, than a parameter allows."""
 
     parameter: str
@@ -117,7 +117,7 @@ class IsNoCopy:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that differ from every training row somewhere."""
-        codes = CandidateEncodings(selected.rows, selected.tables).codes(selected)
+        codes = CandidateEncodings(selected.factuals, selected.tables).codes(selected)
         return ~np.isin(rows_as_bytes(codes.T), self.training)
 
 
@@ -140,11 +140,11 @@ class ObeysConstraint:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that obey the constraint."""
         if isinstance(self.constraint, DeclaredRelation):
-            rows, condition = selected.rows, self.constraint.parsed
+            rows, condition = selected.factuals, self.constraint.parsed
             own = rows.frame[list(condition.own_names) if condition else []].iloc[selected.owner]
             return self.constraint.holds(selected.frame, rows.schema.adapter, own)
         if isinstance(self.constraint, Derived):
-            rows, owner, frame = selected.rows, selected.owner, selected.frame
+            rows, owner, frame = selected.factuals, selected.owner, selected.frame
             return self.constraints.keeps_derived(self.constraint, rows, owner, frame)
         places = self.constraints.mutable_places(self.constraint)
         return self.constraint.holds(selected.codes[places] != OWN)
@@ -159,7 +159,7 @@ class IsEncouraged:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that change nothing in a discouraged way."""
-        rows, owner = selected.rows, selected.owner
+        rows, owner = selected.factuals, selected.owner
         made = self.constraints.discouraged_changes(rows, owner, selected.frame)
         discouraged = np.zeros(owner.size, dtype=bool)
         return ~np.any([discouraged, *made.values()], axis=0)
@@ -183,7 +183,7 @@ class KeepsRelation:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that keep the relation."""
-        rows, owner = selected.rows, selected.owner
+        rows, owner = selected.factuals, selected.owner
         excess = self.relation.excess(CandidateColumns(selected, self.column_cache))
         own = remember(
             self.column_cache, ("own excess", self.relation), rows, lambda: self._own_excess(rows)
@@ -224,7 +224,7 @@ class IsPlausible:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that are plausible enough."""
-        rows, own, changed_rows = self._read_people(selected.rows)
+        rows, own, changed_rows = self._read_people(selected.factuals)
         encodings = self.encodings(selected)
         given = encodings.tree_codes(selected), encodings.numbers(selected)
         if changed_rows is None:
@@ -243,9 +243,9 @@ class IsPlausible:
 
     def encodings(self, selected: CandidateRows) -> CandidateEncodings:
         """The encodings of the values of rows, kept for the next call."""
-        known = self._encodings
-        if known is None or known.rows is not selected.rows or known.tables is not selected.tables:
-            known = self._encodings = CandidateEncodings(selected.rows, selected.tables)
+        known, factuals, tables = self._encodings, selected.factuals, selected.tables
+        if known is None or known.rows is not factuals or known.tables is not tables:
+            known = self._encodings = CandidateEncodings(factuals, tables)
         return known
 
     def _read_people(self, rows: EncodedRows) -> tuple[EncodedRows, FloatArray, ChangedRows | None]:
@@ -268,5 +268,5 @@ class HasKnownPairs:
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows without such a pair."""
         codes = self.plausible.encodings(selected).tree_codes(selected)
-        own = selected.rows.tree_codes[:, selected.owner]
-        return ~self.plausible.model.pairs_.holds(codes, own)
+        own = selected.factuals.tree_codes[:, selected.owner]
+        return ~self.plausible.model.pairs_.contain_empty(codes, own)

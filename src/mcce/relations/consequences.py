@@ -186,7 +186,7 @@ class Consequences:
                 kept &= (codes[computed.place] == OWN) | has_cause
         return kept
 
-    def complete(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
+    def add_consequences(self, tables: GrowingTables, owner: IntArray, codes: Codes) -> Codes:
         """Rows of codes with the consequences of their changes."""
         codes = codes.copy()
         for computed, follower in zip(self._columns, self._followers, strict=True):
@@ -212,7 +212,7 @@ class Consequences:
         owner = np.repeat(candidates.positions[first], codes.shape[2])
         own = comparison.own_codes[:, first][:, :, None]
         flat = np.where(codes == own, OWN, codes).reshape(len(codes), -1)
-        completed = self.complete(tables, owner, flat).reshape(codes.shape)
+        completed = self.add_consequences(tables, owner, flat).reshape(codes.shape)
         numbers = list(comparison.numbers)
         for place in self.places:
             codes[place] = np.where(completed[place] == OWN, own[place], completed[place])

@@ -24,7 +24,7 @@ ALL_ELSE = 0.95
 class RowMeasures:
     """What costs are made of, for some rows."""
 
-    n_changes: IntArray
+    n_counted: IntArray
     # Summed over the features.
     distance: FloatArray
     # Mean distance to the nearest accepted rows, and its median among accepted rows.
@@ -46,12 +46,12 @@ class Cost:
 def sparse(rows: RowMeasures) -> FloatArray:
     """The fewest changes; then rows close to real accepted ones and to the person."""
     far = _saturating(rows.knn_distance + 0.2 * rows.distance, rows.median_knn)
-    return rows.n_changes + ALL_ELSE * far
+    return rows.n_counted + ALL_ELSE * far
 
 
 def near(rows: RowMeasures) -> FloatArray:
     """The fewest changes; then the smallest distance."""
-    return rows.n_changes + ALL_ELSE * _saturating(rows.distance, 0.5)
+    return rows.n_counted + ALL_ELSE * _saturating(rows.distance, 0.5)
 
 
 def nearest(rows: RowMeasures) -> FloatArray:
@@ -61,12 +61,12 @@ def nearest(rows: RowMeasures) -> FloatArray:
 
 def balanced(rows: RowMeasures) -> FloatArray:
     """Close to real accepted rows, with few and small changes."""
-    return rows.knn_distance + 0.1 * rows.distance + _per_change(rows.median_knn) * rows.n_changes
+    return rows.knn_distance + 0.1 * rows.distance + _per_change(rows.median_knn) * rows.n_counted
 
 
 def plausible(rows: RowMeasures) -> FloatArray:
     """Close to real accepted rows, with few changes."""
-    return rows.knn_distance + 0.5 * _per_change(rows.median_knn) * rows.n_changes
+    return rows.knn_distance + 0.5 * _per_change(rows.median_knn) * rows.n_counted
 
 
 COSTS: Mapping[str, Cost] = {

@@ -9,8 +9,8 @@ Alternative".) Scores correct the predictions for the person's other rows. An an
 its changes undone. For people without an answer, ever wider sources add rows. Further answers are
 looked for at the end.
 
-Always true: the predictor accepted every answer, and it may be returned. With one or two changes
-undone (one in "nearest", and if there are more than 30) it would no longer be one, unless the
+Always true: every answer was accepted by the predictor and passes every check. With one or two of
+its changes undone (one in "nearest", and of more than 30) a row fails one of these, unless the
 person's evaluations or the time were used up. A person's answer depends on no other person, and the
 first one does not depend on how many are wanted.
 """
@@ -169,7 +169,7 @@ class Loop:
         if self.pool_search.cost.by_distance:
             self.sources.add_paths(people)
         row_ids = self.open_rows(people)
-        likely = row_ids[(pool.n_changes[row_ids] == 1) & (pool.chance(row_ids) >= LIKELY)]
+        likely = row_ids[(pool.n_counted[row_ids] == 1) & (pool.chance(row_ids) >= LIKELY)]
         left = np.setdiff1d(people, pool.person[likely[pool.may_return(likely)]])
         self.sources.add_singles(left, thorough=True)
         self.sources.add_combinations(left)
@@ -181,7 +181,7 @@ class Loop:
 
     def costs(self, row_ids: IntArray) -> FloatArray:
         """What rows cost, as far as is known."""
-        pool, n_changes = self.pool, self.pool.n_changes[row_ids]
+        pool, n_changes = self.pool, self.pool.n_counted[row_ids]
         distance = np.minimum(pool.distance[row_ids] * self._scale, MAX_DISTANCE)
         # A knn distance that is not known yet counts as 0.
         knn_distance = np.minimum(np.nan_to_num(pool.knn_distance[row_ids]), MAX_DISTANCE)
@@ -257,10 +257,10 @@ class Loop:
         n_checked = N_CHECKED
         while row_ids.size:
             known = row_ids[pool.excluded_by[row_ids] == MAY_RETURN]
-            np.minimum.at(fewest, pool.person[known], pool.n_changes[known])
-            has_fewer = pool.n_changes[row_ids] < fewest[pool.person[row_ids]]
+            np.minimum.at(fewest, pool.person[known], pool.n_counted[known])
+            has_fewer = pool.n_counted[row_ids] < fewest[pool.person[row_ids]]
             row_ids = row_ids[has_fewer & (pool.excluded_by[row_ids] == UNKNOWN)]
-            keys = pool.n_changes[row_ids], pool.distance[row_ids], row_ids
+            keys = pool.n_counted[row_ids], pool.distance[row_ids], row_ids
             pool.may_return(row_ids[best_of_each(pool.person[row_ids], *keys, n=n_checked)])
             n_checked *= 2
         self.fewest[people] = fewest[people]
@@ -271,7 +271,7 @@ class Loop:
         good = self.keep_good(np.flatnonzero(pool.valid))
         for row_ids in (good[pool.copy[good]], good[~pool.copy[good]]):
             fewest[pool.person[row_ids]] = pool.n_mutable
-            np.minimum.at(fewest, pool.person[row_ids], pool.n_changes[row_ids])
+            np.minimum.at(fewest, pool.person[row_ids], pool.n_counted[row_ids])
         return fewest
 
     def keep_good(self, row_ids: IntArray) -> IntArray:
@@ -307,7 +307,7 @@ class Loop:
         good = np.flatnonzero(pool.valid & np.isin(pool.person, people))
         good = self.keep_needed(self.keep_good(good))
         originals = good[~pool.copy[good]]
-        np.minimum.at(self.fewest, pool.person[originals], pool.n_changes[originals])
+        np.minimum.at(self.fewest, pool.person[originals], pool.n_counted[originals])
         cost = self.costs(good)
         # Of rows that do equally well, the closest to the person.
         first = best_of_each(pool.person[good], cost, pool.distance[good], good)
@@ -372,11 +372,11 @@ class Loop:
         """
         pool = self.pool
         people = people[self._n_detours[people] == 0]
-        people = people[(pool.n_changes[self.best[people]] > 1) & pool.may_score(people)]
+        people = people[(pool.n_counted[self.best[people]] > 1) & pool.may_score(people)]
         self._n_detours[people] += 1
         self.sources.add_singles(people, thorough=True)
         single = self.open_rows(people)
-        is_single = (pool.n_changes[single] == 1) & (pool.chance(single) >= MIN_SINGLE_CHANCE)
+        is_single = (pool.n_counted[single] == 1) & (pool.chance(single) >= MIN_SINGLE_CHANCE)
         single = single[is_single]
         place = (pool.cells[single, 1:] != OWN).argmax(axis=1)
         of_feature = pool.person[single] * pool.n_mutable + place
@@ -449,7 +449,7 @@ class FurtherAnswers:
         if not loop.pool_search.fewest_first:
             fewest = np.minimum(loop.fewest, loop.fewest_known())
             most = fewest[pool.person[row_ids]] + loop.pool_search.extra_changes
-            has_few = is_first | (pool.n_changes[row_ids] <= most)
+            has_few = is_first | (pool.n_counted[row_ids] <= most)
             row_ids, is_first = row_ids[has_few], is_first[has_few]
         if not row_ids.size:
             return row_ids, row_ids

@@ -140,7 +140,7 @@ def _reasons_and_misses(
 def _excluding(
     ranked: RankedCandidates, people: IntArray, listing: Listing, valid: BoolArray
 ) -> dict[RowFilter, BoolArray]:
-    """Whether each filter and bound excludes any valid draw of each people."""
+    """Whether each filter and bound excludes any valid draw of each person."""
     rules, draw = ranked.ranking.rules, listing.draw.astype(np.int64)
     keeps: dict[RowFilter, BoolArray] = {
         check: np.take_along_axis(passed[people], draw, axis=1)

@@ -211,7 +211,7 @@ def _stages(task: SearchTask) -> list[Stage]:
     tasks, in_turn = [task], [kept, enforced] if all_first else [enforced]
     if constraints.discouraged and not search.sampling_search.is_paper:
         limits = _factual_limits(task.request, task.consequences, constraints.without_discouraged)
-        tasks.insert(0, replace(task, factual_limits=limits, is_careful=True))
+        tasks.insert(0, replace(task, factual_limits=limits, excludes_discouraged=True))
     stages: list[PaperStage | PoolStage] = []
     for one_task, relations in product(tasks, in_turn):
         if search.sampling_search.is_paper:
@@ -297,7 +297,7 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
     if search.is_paper:
         n_counterfactuals = min(n_counterfactuals, search.resolve_samples(settings.n_samples)[1])
     rules = row_rules(request.fitted, search, request.constraints, relations, task.column_cache)
-    if task.is_careful:
+    if task.excludes_discouraged:
         # Limits are about what is drawn, not about columns that follow from it.
         rules = replace(rules, filters=[*rules.filters, IsEncouraged(request.constraints)])
     return Ranking(

@@ -70,7 +70,7 @@ LIKELY = 0.5
 UNKNOWN, MAY_RETURN = -1, 0
 # What the pool keeps of each row, and its value in a new row.
 NEW_ROW: dict[str, float] = {
-    **dict.fromkeys(("person", "sparsity", "n_changes"), 0),
+    **dict.fromkeys(("person", "sparsity", "n_counted"), 0),
     **dict.fromkeys(("distance", "margin", "score", "_response", "_total", "_weight"), 0.0),
     **dict.fromkeys(("scored", "valid", "copy"), False),
     **{"knn_distance": math.nan, "excluded_by": UNKNOWN},
@@ -107,7 +107,7 @@ class Pool:
     person: IntArray
     # Changes, and how many of them count; with ``count_actions``, recomputed columns do not.
     sparsity: IntArray
-    n_changes: IntArray
+    n_counted: IntArray
     distance: FloatArray
     knn_distance: FloatArray
     # How far the response, or its prediction, is inside the desired interval.
@@ -131,7 +131,7 @@ class Pool:
         self.n_mutable = int(self.factuals.schema.mutable.size)
         width = 1 + self.n_mutable
         self._row_ids, self._actions = RowTable(width), RowTable(width)
-        self._completed: IntArray = np.empty(0, dtype=np.int64)
+        self._row_of_actions: IntArray = np.empty(0, dtype=np.int64)
         self._encodings: CandidateEncodings | None = None
         self.cells: Codes = np.empty((0, width), dtype=np.int32)
         for name, value in NEW_ROW.items():
@@ -146,8 +146,10 @@ class Pool:
         ends = np.abs([self._desired.low, self._desired.high])
         size = ends[np.isfinite(ends) & (ends > 0)].max(initial=0.0) or 1.0
         # The typical error of the surrogate, and the unit of margins.
-        self.error = max(pool_search.surrogate.error, LEAST_ERROR * size)
-        unit = max(math.ldexp(self.error, -BITS_OF_ERROR), math.ldexp(size, -BITS_OF_SCORES))
+        self.typical_error = max(pool_search.surrogate.error, LEAST_ERROR * size)
+        unit = max(
+            math.ldexp(self.typical_error, -BITS_OF_ERROR), math.ldexp(size, -BITS_OF_SCORES)
+        )
         self._unit = math.ldexp(1.0, math.frexp(unit)[1])
         self._add_own()
 
@@ -193,12 +195,12 @@ class Pool:
         # What follows is computed once for each set of changes.
         cells[:, [1 + place for place in consequences.places]] = OWN
         actions = self._actions.number_rows(cells)
-        new = _first_new(actions, self._completed.size)
+        new = _first_new(actions, self._row_of_actions.size)
         if new.size:
             owner, changes = self.positions[person[new]], np.ascontiguousarray(cells[new, 1:].T)
-            cells[new, 1:] = consequences.complete(self.values, owner, changes).T
-            self._completed = _append_with_room(self._completed, self._number(cells[new]))
-        return self._completed[actions]
+            cells[new, 1:] = consequences.add_consequences(self.values, owner, changes).T
+            self._row_of_actions = _append_with_room(self._row_of_actions, self._number(cells[new]))
+        return self._row_of_actions[actions]
 
     def standardized_margin(
         self, person: IntArray, codes: Codes, *, own: bool = True
@@ -213,7 +215,7 @@ class Pool:
         if own:
             # The error at people's own rows, shrunk, as it corrects their other rows.
             response = response + self._total[person] / (self._weight[person] + NO_ERROR)
-        return self._margin(response) / self.error
+        return self._margin(response) / self.typical_error
 
     def distances(self, person: IntArray, codes: Codes) -> FloatArray:
         """How far rows are from people's own, without what follows; nothing is added."""
@@ -228,7 +230,7 @@ class Pool:
 
     def chance(self, row_ids: IntArray) -> FloatArray:
         """How likely rows are to be valid, as far as the surrogate can tell; 0 or 1 if scored."""
-        inside = self.margin[row_ids] / self.error
+        inside = self.margin[row_ids] / self.typical_error
         # Student's t distribution with two degrees of freedom: large errors are not rare.
         chance = 0.5 + inside / (2 * np.sqrt(2 + inside * inside))
         return np.where(self.scored[row_ids], self.valid[row_ids], chance)
@@ -346,9 +348,9 @@ class Pool:
             setattr(self, name, column)
         self.person[row_ids] = cells[:, 0]
         changed = cells[:, 1:] != OWN
-        self.sparsity[row_ids] = self.n_changes[row_ids] = changed.sum(axis=1)
+        self.sparsity[row_ids] = self.n_counted[row_ids] = changed.sum(axis=1)
         if self.pool_search.count_actions:
-            self.n_changes[row_ids] -= changed[:, self.task.computed_places].sum(axis=1)
+            self.n_counted[row_ids] -= changed[:, self.task.computed_places].sum(axis=1)
         rows = self.rows(row_ids)
         self.distance[row_ids] = measure_rows(self._rules.distance, rows)
         self._response[row_ids] = self.pool_search.surrogate.predict(
@@ -363,7 +365,7 @@ class Pool:
         person = self.person[row_ids]
         response = self.pool_search.surrogate.response(scored)
         error = response - self._response[row_ids]
-        misfit = max(MISFIT_SHARE * self._response_range, MISFIT_ERRORS * self.error)
+        misfit = max(MISFIT_SHARE * self._response_range, MISFIT_ERRORS * self.typical_error)
         teaches = (row_ids >= self.positions.size) | (np.abs(error) <= misfit)
         error = np.clip(error, -misfit / MISFIT_SHARE, misfit / MISFIT_SHARE)
         new = person[teaches], row_ids[teaches], error[teaches]
@@ -388,7 +390,7 @@ class Pool:
         self.margin[row_ids] = self._margin(self._response[row_ids] + correction)
 
     def _margin(self, response: FloatArray) -> FloatArray:
-        limit = MAX_ERRORS * self.error
+        limit = MAX_ERRORS * self.typical_error
         margin = np.clip(self._desired.margin(response), -limit, limit)
         rounded: FloatArray = np.rint(margin / self._unit) * self._unit
         return rounded

@@ -14,7 +14,13 @@ import numpy as np
 from ..constraints.constraint import Constraint
 from ..constraints.kinds import MaxChanges
 from ..counterfactuals.parts import Reason, ReasonKind
-from ..postprocess.filters import Bound, HasKnownPairs, IsPlausible, ObeysConstraint, RowFilter
+from ..postprocess.filters import (
+    HasKnownPairs,
+    IsPlausible,
+    IsWithinBound,
+    ObeysConstraint,
+    RowFilter,
+)
 from ..predictors.decision import Decision, Interval
 
 NO_DESIRED = Reason("no_desired", "No training row has the desired decision.")
@@ -79,9 +85,9 @@ def kind_of(excludes: RowFilter | Constraint) -> ReasonKind:
         excludes = excludes.constraint
     if isinstance(excludes, (IsPlausible, HasKnownPairs)):
         return "implausible"
-    if isinstance(excludes, Bound) and excludes.distance is not None:
+    if isinstance(excludes, IsWithinBound) and excludes.distance is not None:
         return "too_far"
-    return "too_many_changes" if isinstance(excludes, (Bound, MaxChanges)) else "ruled_out"
+    return "too_many_changes" if isinstance(excludes, (IsWithinBound, MaxChanges)) else "ruled_out"
 
 
 def _what_was_scored(decision: Decision, n_rows: int, n_scored: int) -> str:

@@ -182,8 +182,8 @@ class Sources:
         apart = np.flatnonzero(~((first != OWN) & (second != OWN)).any(axis=0))
         left, right, first, second = left[apart], right[apart], first[:, apart], second[:, apart]
         # A first guess: margins add up. The surrogate then predicts the most promising pairs.
-        gain = (pool.margin[single] - pool.margin[pool.person[single]]) / pool.error
-        margin = pool.margin[single[left]] / pool.error + gain[right]
+        gain = (pool.margin[single] - pool.margin[pool.person[single]]) / pool.typical_error
+        margin = pool.margin[single[left]] / pool.typical_error + gain[right]
         person = pool.person[single[left]]
         chosen = self._promising(person, margin, PAIRS_PREDICTED)
         codes = np.where(first == OWN, second, first)[:, chosen]
@@ -343,7 +343,9 @@ class Sources:
         fewer = changed[row]
         fewer[np.arange(row.size), left_out] = False
         # What is known of a row corrects the predictions around it.
-        error = pool.margin[row_ids] / pool.error - pool.standardized_margin(person, actions)
+        error = pool.margin[row_ids] / pool.typical_error - pool.standardized_margin(
+            person, actions
+        )
         start = self._keep_sets(actions, row, fewer)
         added = self._add_paths(person[row], start, error[row], pool.distance[row_ids][row])
         added = added[~pool.scored[added] & pool.may_return(added)]

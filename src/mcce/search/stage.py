@@ -1,7 +1,7 @@
 """What the stages of a search share, how they run in blocks, and what comes out.
 
 A search runs its stages one after the other, each for the people that the stages before left
-without an answer. ``SearchTask`` is what all stages of one call have in common. ``SearchOutcome``
+without an answer. ``SearchTask`` is what all stages of one search have in common. ``SearchOutcome``
 holds the answers and, for everyone else, a reason and the nearest miss. ``Monitor`` counts.
 
 Always true: the outcome does not depend on blocks, threads or the order of people. Outcomes never
@@ -132,7 +132,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, eq=False)
 class SearchTask:
-    """What all stages of one call of ``explain`` share.
+    """What all stages of one search share.
 
     ``scores`` and ``column_cache`` are filled while the stages run. Threads search for different
     people, so they add to different entries; what two of them compute at once is the same.
@@ -144,7 +144,7 @@ class SearchTask:
     scores: ScoreStore
     consequences: Consequences | None = None
     # Whether discouraged changes are left out, in limits and answers.
-    is_careful: bool = False
+    excludes_discouraged: bool = False
     column_cache: ColumnCache = field(default_factory=dict)
 
     @property
@@ -198,7 +198,7 @@ class SearchOutcome:
 
     def updated(self, later: SearchOutcome, positions: IntArray) -> SearchOutcome:
         """What a later outcome says of some factuals, and this one of all others."""
-        factuals = self.answers.rows.rows
+        factuals = self.answers.rows.factuals
         others = np.setdiff1d(np.arange(len(factuals)), positions)
         return SearchOutcome.merge(factuals, [self._take(others), later._take(positions)])
 
