@@ -141,8 +141,8 @@ class CandidateRows:
     codes : (n_mutable, n_rows)
         Codes of the mutable features, ``OWN`` where a cell is the person's own.
     tables
-        The value of each code, one table per mutable feature: ``rows.tables`` for those of
-        training.
+        The value of each code, one table per mutable feature: ``factuals.tables`` for
+        those of training.
 
     Examples
     --------
