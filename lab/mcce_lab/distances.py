@@ -191,7 +191,7 @@ class IVDM(FeatureDistance):
         tuple of arrays or None
             As for :class:`mcce.FeatureDistance`.
         """
-        comparison, schema = candidates.comparison, candidates.rows.schema
+        comparison, schema = candidates.comparison, candidates.factuals.schema
         numbers = comparison.numbers[feature]
         if numbers is None:
             return self.levels_.coordinates(candidates, feature)

@@ -51,7 +51,7 @@ class Candidates:
 
     Parameters
     ----------
-    rows
+    factuals
         The rows of all people.
     positions : (n_people,)
         Which of them are in the block.
@@ -72,7 +72,7 @@ class Candidates:
     ((1, 1), array([[1.]]))
     """
 
-    rows: EncodedRows
+    factuals: EncodedRows
     positions: IntArray
     comparison: Comparison
     distinct: BoolArray
@@ -119,7 +119,7 @@ class Candidates:
     def select(self, person: IntArray, draw: IntArray | Int32Array) -> CandidateRows:
         """Candidates by person and draw, as numbered in this block."""
         return CandidateRows(
-            self.rows, self.positions[person], self.changes(person, draw), self.tables
+            self.factuals, self.positions[person], self.changes(person, draw), self.tables
         )
 
     def changes(self, person: IntArray, draw: IntArray | Int32Array) -> Codes:

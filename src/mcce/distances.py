@@ -167,7 +167,7 @@ class FeatureDistance(BaseEstimator):
         return DistanceAxes(
             coordinates=coordinates,
             own_coordinates=own_coordinates,
-            spreads=self._spreads(candidates.rows.schema),
+            spreads=self._spreads(candidates.factuals.schema),
             weights=self._weights(n_mutable),
             n_present=_n_present(candidates, counted=how.mean and how.ignores_missing),
             how=how,
@@ -432,7 +432,7 @@ class HVDM(FeatureDistance):
         table = self._tables[feature]
         if table is None:
             return super().coordinates(candidates, feature)
-        rows, people, values = candidates.rows, candidates.positions, candidates.tables[feature]
+        rows, people, values = candidates.factuals, candidates.positions, candidates.tables[feature]
         position = int(rows.schema.mutable[feature])
         exact = rows.codes[position, people]
         own, unseen = table[exact], np.flatnonzero(exact < 0)
@@ -546,7 +546,7 @@ def _own_missing(rows: EncodedRows, position: int, people: IntArray) -> BoolArra
 
 def _marks(candidates: Candidates, feature: int) -> Coordinates:
     """Numbers that only tell which cells are missing: NaN, and otherwise 0."""
-    rows = candidates.rows
+    rows = candidates.factuals
     position = int(rows.schema.mutable[feature])
     missing = is_missing(candidates.tables[feature])
     own = _own_missing(rows, position, candidates.positions)
@@ -556,7 +556,7 @@ def _marks(candidates: Candidates, feature: int) -> Coordinates:
 
 def _n_present(candidates: Candidates, *, counted: bool) -> FloatArray:
     """How many features of each person count, all unless missing ones are left out."""
-    rows, people = candidates.rows, candidates.positions
+    rows, people = candidates.factuals, candidates.positions
     n_features = len(rows.schema.features)
     present = np.full(people.size, float(n_features))
     if counted:

@@ -26,8 +26,8 @@ from .distances import find_distance
 from .errors import NotFittedError
 from .fitted import FitRequest, Fitted, learn
 from .kernels import FloatArray
+from .model.flags import table_of_flags
 from .model.registry import find_generator, require
-from .model.roles import table_of_roles
 from .parameters import (
     check_parameters,
     check_real,
@@ -639,13 +639,13 @@ class MCCE(BaseEstimator):
         Searches other than the paper's leave identifiers and constants as they are, unless they are
         named in ``mutable`` or in a constraint. An ignored column cannot be what brings about a
         decision, but may change with others, so that the row stays plausible. Tables of less than
-        100 rows have no roles.
+        100 rows have no flags.
 
         Attributes
         ----------
         column
             Its name.
-        role
+        flag
             ``"identifier"``: it names its row. ``"constant"``: it has one value. ``"ignored"``: the
             predictor does not use it. ``"outcome"``: it is what the predictor should predict, and
             was left among the columns.
@@ -657,11 +657,11 @@ class MCCE(BaseEstimator):
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"salary": np.arange(600) % 90, "debt": np.arange(600) % 70})
         >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.3, 1.0), random_state=0)
-        >>> explainer.fit(bank).flagged_columns_[["column", "role"]]
-          column     role
+        >>> explainer.fit(bank).flagged_columns_[["column", "flag"]]
+          column     flag
         0   debt  ignored
         """
-        return table_of_roles(self.fitted_.roles or (), self.fitted_.schema)
+        return table_of_flags(self.fitted_.flags or (), self.fitted_.schema)
 
     @property
     def timings_(self) -> Mapping[str, float]:

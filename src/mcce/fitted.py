@@ -18,8 +18,8 @@ from .constraints.collection import Constraints
 from .constraints.derived import warn_of_wrong_formulas
 from .errors import McceWarning
 from .kernels import BoolArray, Codes, Int32Array, IntArray, check_cancellation, rows_as_bytes
+from .model.flags import MIN_ROWS, Flag, find_flags, warn_of_flags
 from .model.registry import encode_training, visit_order_of, with_limited_inputs
-from .model.roles import MIN_ROWS, FoundRole, find_roles, warn_of_roles
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
 from .protocols import Distance, Generator, PrivateGenerator, is_private
@@ -48,7 +48,7 @@ class Fitted:
     plausibility: PlausibilityModel | None = None
     surrogate: Surrogate | None = None
     relations: tuple[FoundRelation, ...] | None = None
-    roles: tuple[FoundRole, ...] | None = None
+    flags: tuple[Flag, ...] | None = None
     training_rows: np.ndarray | None = field(default=None, repr=False)
     value_counts: tuple[IntArray | Int32Array, ...] | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -110,17 +110,22 @@ def learn(X: Any, request: FitRequest) -> Fitted:
     decision = decision_on(rows.schema, request.predictor, request.desired, request.score_class)
     scored, label_rule = decision.learn_rule(rows.frame)
     _finish(clock, "decision")
-    roles = _find_roles(rows, decision, scored, bound, request)
-    _finish(clock, "roles")
+    flags = _find_flags(rows, decision, scored, bound, request)
+    _finish(clock, "flags")
     generator = _fit_generator(rows, scored.valid, seed, request)
     _finish(clock, "model")
     if is_private(generator):
         return _public_part(rows, decision, generator, seed, clock, request)
     distance = request.distance.fit(rows.schema, rows, scored.valid)
-    relations, surrogate, plausibility = _learn_beyond_paper(
-        rows, scored, decision, generator, bound, clock, request
-    )
-    kept = np.unique(rows_as_bytes(rows.codes.T)) if request.needs.training_rows else None
+    needs = request.needs
+    relations = _find_relations(rows, bound) if needs.relations else None
+    _finish(clock, "relations")
+    surrogate = _learn_surrogate(rows, scored, decision) if needs.surrogate else None
+    _finish(clock, "surrogate")
+    # Last because it keeps the most memory.
+    plausibility = _learn_plausibility(rows, scored.valid, generator, request)
+    _finish(clock, "plausibility")
+    kept = np.unique(rows_as_bytes(rows.codes.T)) if needs.training_rows else None
     return Fitted(
         schema=rows.schema,
         decision=decision,
@@ -132,7 +137,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
         plausibility=plausibility,
         surrogate=surrogate,
         relations=relations,
-        roles=roles,
+        flags=flags,
         training_rows=kept,
         value_counts=tuple(_count(rows.codes[column]) for column in rows.schema.mutable),
         parameters=request.parameters,
@@ -178,23 +183,23 @@ def _public_part(
     )
 
 
-def _find_roles(
+def _find_flags(
     rows: EncodedRows,
     decision: Decision,
     scored: ScoredRows,
     bound: Constraints,
     request: FitRequest,
-) -> tuple[FoundRole, ...]:
-    """The roles of columns, with warnings of what looks wrong; none with a private model."""
+) -> tuple[Flag, ...]:
+    """The flags of columns, with warnings of what looks wrong; none with a private model."""
     if is_private(request.generator):
         return ()
     warn_of_wrong_formulas(bound.derived, rows.frame, rows.schema.features, stacklevel=4)
     _warn_of_one_decision(scored.valid)
     try_inputs = request.needs.beyond_paper
-    found = find_roles(rows, decision, scored, request.labels, try_inputs=try_inputs)
+    found = find_flags(rows, decision, scored, request.labels, try_inputs=try_inputs)
     named = {*(() if request.mutable is None else request.mutable)}
     named |= {name for c in bound.listed for name in c.features}
-    warn_of_roles(found, rows.schema, named, stacklevel=4)
+    warn_of_flags(found, rows.schema, named, stacklevel=4)
     return found
 
 
@@ -219,29 +224,6 @@ def _finish(clock: Clock, step: str) -> None:
     clock.stop(step)
 
 
-def _learn_beyond_paper(
-    rows: EncodedRows,
-    scored: ScoredRows,
-    decision: Decision,
-    generator: Generator,
-    bound: Constraints,
-    clock: Clock,
-    request: FitRequest,
-) -> tuple[tuple[FoundRelation, ...] | None, Surrogate | None, PlausibilityModel | None]:
-    """Fields of :class:`Fitted` that the search needs; None for the others."""
-    needs = request.needs
-    relations = _find_relations(rows, bound) if needs.relations else None
-    _finish(clock, "relations")
-    surrogate = _learn_surrogate(rows, scored, decision) if needs.surrogate else None
-    _finish(clock, "surrogate")
-    plausibility = None
-    # Last because it keeps the most memory.
-    if needs.beyond_paper:
-        plausibility = _learn_plausibility(rows, scored.valid, generator, request.n_jobs)
-    _finish(clock, "plausibility")
-    return relations, surrogate, plausibility
-
-
 def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
     """The surrogate; None if there is too little to learn from."""
     from .plausibility.surrogate import Surrogate
@@ -250,15 +232,15 @@ def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) 
 
 
 def _learn_plausibility(
-    rows: EncodedRows, is_desired: BoolArray, generator: Generator, n_jobs: int | None
+    rows: EncodedRows, is_desired: BoolArray, generator: Generator, request: FitRequest
 ) -> PlausibilityModel | None:
-    """The plausibility model; None if there are no accepted rows."""
+    """The plausibility model; None if no search needs it or there are no accepted rows."""
+    if not request.needs.beyond_paper or not is_desired.any():
+        return None
     from .plausibility.model import PlausibilityModel
 
-    if not is_desired.any():
-        return None
     order = visit_order_of(generator, rows.schema)
-    return PlausibilityModel().fit(rows, is_desired, order, n_jobs)
+    return PlausibilityModel().fit(rows, is_desired, order, request.n_jobs)
 
 
 def _find_relations(rows: EncodedRows, bound: Constraints) -> tuple[FoundRelation, ...]:

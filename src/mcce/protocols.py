@@ -9,7 +9,7 @@ their keys, candidates, decisions, and checks of parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard
 
 import numpy as np
@@ -201,15 +201,7 @@ class DrawRequest:
         DrawRequest
             The request for these.
         """
-        limits = self.limits
-        if limits is not None:
-            limits = replace(
-                limits,
-                own=limits.own[:, groups],
-                first=limits.first[:, groups],
-                last=limits.last[:, groups],
-                near=limits.near[:, groups],
-            )
+        limits = None if self.limits is None else self.limits.take(groups)
         return DrawRequest(
             self.given[:, groups],
             self.keys[groups],

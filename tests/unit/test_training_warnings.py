@@ -120,7 +120,7 @@ def planted():
 
 def found(explainer):
     table = explainer.flagged_columns_
-    return dict(zip(table["column"], table["role"], strict=True))
+    return dict(zip(table["column"], table["flag"], strict=True))
 
 
 def fit_quietly(frame, y=None, predictor=decide, **more):

@@ -17,7 +17,7 @@ from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
 from ..files.training import iterate_training, read_training
 from ..files.training_sample import TrainingSample, even_blocks, sample_training
-from ..model.roles import describe_outcome
+from ..model.flags import describe_outcome
 from ..predictors.calls import adapt
 from ..predictors.decision import Interval
 from ..privacy.private_domains import read_domains
@@ -66,7 +66,7 @@ def run(arguments: FitArguments) -> None:
     )
     with without_prints():
         explainer.fit(rows).set_params(verbose=False)
-        outcome = describe_outcome(explainer.fitted_.roles or (), explainer.schema_)
+        outcome = describe_outcome(explainer.fitted_.flags or (), explainer.schema_)
         if outcome and not arguments.allow_outcome:
             raise SchemaError(f"{outcome} --drop leaves it out, --allow-outcome keeps it.")
         # The predictor scores the probes that are saved.

@@ -149,7 +149,7 @@ class DrawLimits:
     runs: Codes
     near: Codes
 
-    def take(self, groups: IntArray) -> DrawLimits:
+    def take(self, groups: IntArray | slice) -> DrawLimits:
         """The limits of some groups."""
         own, first, last = self.own[:, groups], self.first[:, groups], self.last[:, groups]
         return DrawLimits(own, first, last, self.runs, self.near[:, groups])

@@ -206,7 +206,7 @@ class Consequences:
 
         The people of a group must be equal in all columns that the rules mention.
         """
-        rows, comparison = candidates.rows, candidates.comparison
+        rows, comparison = candidates.factuals, candidates.comparison
         tables, codes = GrowingTables(rows, candidates.tables), comparison.codes.copy()
         _, first = np.unique(candidates.group, return_index=True)
         owner = np.repeat(candidates.positions[first], codes.shape[2])

@@ -47,11 +47,11 @@ from .fields import (
     pack_surrogate,
     unpack_distance,
     unpack_fitted,
+    unpack_flags,
     unpack_generator,
     unpack_label_rule,
     unpack_plausibility,
     unpack_relations,
-    unpack_roles,
     unpack_surrogate,
     write_fields,
 )
@@ -91,7 +91,6 @@ def restore(
 ) -> tuple[dict[str, Any], Fitted]:
     """The explainer in a file, with the predictor it was saved with."""
     document = archive.read(path, key)
-    document.setdefault("roles", None)
     always = ("parameters", "schema", "model", "distance", "draws", "predictor")
     with archive.refused(path, "its parameters"):
         check_entries(document, (*always, *OPTIONAL_PARTS), "it")
@@ -331,10 +330,10 @@ OPTIONAL_PARTS = {
         _of_schema(unpack_relations),
         may=lambda contents: contents.needs.relations,
     ),
-    "roles": _OptionalPart(
-        "roles of columns",
-        lambda roles: [write_fields(found) for found in roles],
-        _of_schema(unpack_roles),
+    "flags": _OptionalPart(
+        "flags of columns",
+        lambda flags: [write_fields(found) for found in flags],
+        _of_schema(unpack_flags),
         may=lambda contents: not contents.private,
         must=lambda contents: False,
     ),

@@ -27,8 +27,8 @@ from ..errors import ParameterError, PredictorError, SavedFileError, shorten
 from ..fitted import Fitted
 from ..kernels import LEAF, Codes, FloatArray, IntArray, Trees, person_keys
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees, vector
+from ..model.flags import EVIDENCE, Flag
 from ..model.registry import GENERATORS, require, suggest_generators
-from ..model.roles import EVIDENCE, FoundRole
 from ..plausibility.boosting import BoostedTrees, pack_boosted, unpack_boosted
 from ..plausibility.conditionals import Conditional, Conditionals
 from ..plausibility.conformal import Calibration, Tail
@@ -185,7 +185,7 @@ FIELDS: dict[type[Any], dict[str, Reader]] = {
     Calibration: {"parts": _several(_tail), "usual": _tail, "rare": _optional(_tail)},
     # Read by _empty_pairs, which knows the columns.
     EmptyPairs: dict.fromkeys(("bins", "columns", "packed"), lambda plain, _: plain),
-    FoundRole: {"position": _integer(2**31 - 1), "evidence": _choice(*EVIDENCE)},
+    Flag: {"position": _integer(2**31 - 1), "evidence": _choice(*EVIDENCE)},
     FoundRelation: {
         "share": _real(0.0, 1.0),
         "n_rows": _integer(2**53),
@@ -203,15 +203,15 @@ def unpack_label_rule(plain: Any, schema: Schema) -> LabelRule:
     return rule
 
 
-def unpack_roles(plain: Any, schema: Schema) -> tuple[FoundRole, ...]:
-    """The roles of columns, checked."""
+def unpack_flags(plain: Any, schema: Schema) -> tuple[Flag, ...]:
+    """The flags of columns, checked."""
     if not isinstance(plain, list):
-        raise SavedFileError("something else stands where roles should")
-    roles = tuple(FoundRole(**read_fields(FoundRole, one, schema, "a role")) for one in plain)
-    positions = [one.position for one in roles]
-    if positions != sorted(set(positions)) or (roles and positions[-1] >= len(schema.features)):
-        raise SavedFileError("its roles are not those of its columns")
-    return roles
+        raise SavedFileError("something else stands where flags should")
+    flags = tuple(Flag(**read_fields(Flag, one, schema, "a flag")) for one in plain)
+    positions = [one.position for one in flags]
+    if positions != sorted(set(positions)) or (flags and positions[-1] >= len(schema.features)):
+        raise SavedFileError("its flags are not those of its columns")
+    return flags
 
 
 def pack_surrogate(surrogate: Surrogate) -> dict[str, Any]:

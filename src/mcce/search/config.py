@@ -491,15 +491,15 @@ def with_held_columns(
     Ignored columns may have to follow others, so that an answer is plausible. The paper's search
     changes them all.
     """
-    if settings.search.sampling_search.is_paper or not fitted.roles:
+    if settings.search.sampling_search.is_paper or not fitted.flags:
         return constraints
     named = {*(() if mutable is None else mutable)}
     named |= {name for one in constraints.listed for name in one.features}
     features = fitted.schema.features
     held = [
         features[one.position].name
-        for one in fitted.roles
-        if one.role in ("identifier", "constant")
+        for one in fitted.flags
+        if one.kind in ("identifier", "constant")
         and not features[one.position].immutable
         and features[one.position].name not in named
     ]

@@ -31,7 +31,7 @@ from ..files.cell_values import CellError, ColumnReader
 from ..files.people_reader import PeopleReader
 from ..files.sources import KnownColumns, RawBlock
 from ..fitted import Fitted
-from ..model.roles import is_identifier
+from ..model.flags import is_identifier
 from ..predictors.remote import UnusableJsonError, unique_keys
 from ..tables.columns import plain
 from ..tables.features import Feature

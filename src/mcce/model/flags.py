@@ -37,7 +37,7 @@ MANY_VALUES, RELATED, MAX_RELATED_ROWS = 50, 4.0, 20_000
 MIN_SIDE, MAX_LEVELS = 20, 20
 # Rows whose cells are exchanged, of one column at a time, which few columns survive, then of many.
 N_FIRST, N_MORE, MAX_GROUPS, SAME_SCORE = 32, 256, 200, 1e-9
-# By what was found: the role of the column, and why it has it.
+# By what was found: the kind of flag, and why the column has it.
 EVIDENCE = {
     "labels": ("outcome", "it determines the labels that were passed to fit"),
     "name": ("outcome", "it has the name of the labels that were passed to fit"),
@@ -54,32 +54,32 @@ EVIDENCE = {
 
 
 @dataclass(frozen=True)
-class FoundRole:
+class Flag:
     """What was found of the column at a position."""
 
     position: int
     evidence: str
 
     @property
-    def role(self) -> str:
+    def kind(self) -> str:
         """Such as ``identifier``."""
         return EVIDENCE[self.evidence][0]
 
 
-def table_of_roles(found: Sequence[FoundRole], schema: Schema) -> pd.DataFrame:
-    """One row for each column with a role, in the order of the columns."""
+def table_of_flags(found: Sequence[Flag], schema: Schema) -> pd.DataFrame:
+    """One row for each flagged column, in the order of the columns."""
     cells = {
         "column": [schema.names[one.position] for one in found],
-        "role": [one.role for one in found],
+        "flag": [one.kind for one in found],
         "why": [EVIDENCE[one.evidence][1] for one in found],
     }
     return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in cells.items()})
 
 
-def find_roles(
+def find_flags(
     rows: EncodedRows, decision: Decision, scored: ScoredRows, labels: Any, *, try_inputs: bool
-) -> tuple[FoundRole, ...]:
-    """The roles of columns; ``try_inputs`` lets the predictor score rows to learn what it uses."""
+) -> tuple[Flag, ...]:
+    """The flags of columns; ``try_inputs`` lets the predictor score rows to learn what it uses."""
     if len(rows) < MIN_ROWS:
         return ()
     features = rows.schema.features
@@ -105,11 +105,11 @@ def find_roles(
         if at in ignored and not (kind == "decision" and is_rule)
     }
     evidence |= _outcomes(rows, labels)
-    return tuple(FoundRole(at, kind) for at, kind in sorted(evidence.items()))
+    return tuple(Flag(at, kind) for at, kind in sorted(evidence.items()))
 
 
-def warn_of_roles(
-    found: Sequence[FoundRole], schema: Schema, named: Collection[Hashable], *, stacklevel: int
+def warn_of_flags(
+    found: Sequence[Flag], schema: Schema, named: Collection[Hashable], *, stacklevel: int
 ) -> None:
     """Warn of the outcome, and of useless columns that the user did not name as mutable."""
     # Levels per row harm the model too, so immutable ones are named as well.
@@ -139,17 +139,17 @@ def warn_of_roles(
             McceWarning,
             stacklevel=stacklevel + 1,
         )
-    if any(one.role == "outcome" for one in found):
+    if any(one.kind == "outcome" for one in found):
         text = describe_outcome(found, schema)
         warnings.warn(text, McceWarning, stacklevel=stacklevel + 1)
 
 
-def describe_outcome(found: Sequence[FoundRole], schema: Schema) -> str:
+def describe_outcome(found: Sequence[Flag], schema: Schema) -> str:
     """Which columns seem to be the outcome, why, and what to do; empty if there is none."""
     told = [
         f"{shorten(schema.names[one.position])} looks like the outcome: {EVIDENCE[one.evidence][1]}"
         for one in found
-        if one.role == "outcome"
+        if one.kind == "outcome"
     ]
     todo = "Leave it out of the data, and train the predictor without it."
     return f"{'; '.join(told)}. {todo}" if told else ""
