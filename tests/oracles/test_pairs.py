@@ -48,7 +48,7 @@ def test_empty_pairs_are_those_counted_one_by_one(seed, n_rows, immutable):
     own = every[:, rng.permutation(every.shape[1])]
     own[:2] = every[:2] if immutable else own[:2]
 
-    found = EmptyPairs.fit(rows).holds(every, own)
+    found = EmptyPairs.fit(rows).contain_empty(every, own)
 
     for new, old, holds in zip(every.T, own.T, found, strict=True):
         has = codes == new[:, None]
@@ -66,7 +66,7 @@ def test_a_number_too_rare_for_its_bins_is_judged_by_groups_of_them():
     asked = np.repeat(rows.tree_codes[:, :1], 3, axis=1)
     asked[:, :] = [[100, 700, 1_400], [1, 1, 1]]
 
-    found = EmptyPairs.fit(rows).holds(asked, unseen_people(rows)[:, :3])
+    found = EmptyPairs.fit(rows).contain_empty(asked, unseen_people(rows)[:, :3])
 
     assert found.tolist() == [True, True, False]
 
