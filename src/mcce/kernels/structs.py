@@ -150,7 +150,18 @@ class DrawLimits:
     near: Codes
 
     def take(self, groups: IntArray | slice) -> DrawLimits:
-        """The limits of some groups."""
+        """The limits of some groups.
+
+        Parameters
+        ----------
+        groups
+            Which groups.
+
+        Returns
+        -------
+        DrawLimits
+            Their limits.
+        """
         own, first, last = self.own[:, groups], self.first[:, groups], self.last[:, groups]
         return DrawLimits(own, first, last, self.runs, self.near[:, groups])
 
