@@ -390,7 +390,7 @@ def frozen(*features: Hashable, where: Where = None) -> Constraint:
     """Features cannot change, for everybody or for some people only.
 
     Unlike an immutable feature, a frozen one is still modelled as something that other people can
-    change. Of an immutable feature it says nothing new.
+    change. Freezing an immutable feature changes nothing.
 
     Parameters
     ----------
