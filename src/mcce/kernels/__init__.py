@@ -38,7 +38,7 @@ from .native import (
 from .rows import (
     MISSING,
     apply_limits,
-    changed_features,
+    changed_places,
     differences,
     gower_gap,
     rows_as_bytes,
@@ -128,7 +128,7 @@ __all__ = [
     "boost",
     "build_neighbours",
     "cancellable",
-    "changed_features",
+    "changed_places",
     "check_cancellation",
     "context_with",
     "descend",
