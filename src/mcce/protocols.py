@@ -377,7 +377,7 @@ class CapableGenerator(Generator, Protocol):
     ...         return Draws(np.stack([pick(keys, int(at), np.full(keys.shape, n))
     ...                                for at, n in pairs]).astype(np.int32))
     ...
-    ...     def log_likelihood(self, rows):
+    ...     def log_likelihood(self, rows, *, decision=True):
     ...         seen = (rows.codes[self.mutable] >= 0).all(axis=0)
     ...         return np.where(seen, -np.log(self.n_codes).sum(), -np.inf)
     >>> frame = pd.DataFrame({"age": [30, 40] * 10, "salary": range(20)})
@@ -421,8 +421,8 @@ class CapableGenerator(Generator, Protocol):
         """
         ...
 
-    def log_likelihood(self, rows: EncodedRows) -> FloatArray:
-        """Log-probability of each row's mutable values, given the desired decision.
+    def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
+        """Log-probability of each row's mutable values, given its immutable ones and a decision.
 
         Needed for the capability ``density``.
 
@@ -430,6 +430,8 @@ class CapableGenerator(Generator, Protocol):
         ----------
         rows
             The rows; a value that is not in the training data has the code -1.
+        decision
+            The decision that they are given; ``MCCE.log_likelihood`` gives the desired one.
 
         Returns
         -------

@@ -229,7 +229,7 @@ class _GeneratorCase(Case):
     def try_density(self) -> None:
         """What can be drawn has a finite log-likelihood, and nothing has NaN."""
         check = "The capability density, log_likelihood"
-        values = np.asarray(self.fitted.log_likelihood(self.people))
+        values = np.asarray(self.fitted.log_likelihood(self.people, decision=True))
         shape = (len(self.people),)
         demand(values.shape == shape, check, f"one number per row, shape {shape}", values.shape)
         demand(not np.isnan(values).any(), check, "no NaN", values.tolist())
