@@ -19,7 +19,7 @@ import pandas as pd
 
 from .candidates import Candidates
 from .constraints.limits import FactualLimits
-from .kernels import Codes, IntArray, apply_limits, person_keys
+from .kernels import Codes, IntArray, person_keys
 from .model.registry import require
 from .protocols import DrawRequest, Generator
 from .tables.columns import canonical_floats
@@ -98,7 +98,7 @@ def generate(
     features, codes = _with_tables(rows, tables), sampled.codes
     if not capabilities.limits:
         limits = factual_limits.limits(positions, features)
-        codes = codes if limits is None else apply_limits(limits, codes, rows.schema.mutable)
+        codes = codes if limits is None else limits.apply(rows.schema.mutable, codes)
     own_codes = _own_codes(rows, block.positions, features)
     return Candidates.of(rows, block.positions, codes, own_codes, tables, group)
 

@@ -226,15 +226,9 @@ class DrawRequest:
         (n_groups, n_codes) or None
             True where a group may have a code; None if all may have all.
         """
-        if self.limits is None or not (self.limits.first[position] >= 0).any():
+        if self.limits is None or not self.limits.is_limited(position):
             return None
-        first, last = self.limits.first[position], self.limits.last[position]
-        allowed = np.ones((first.size, n_codes), dtype=bool)
-        for group in np.flatnonzero(first >= 0):
-            allowed[group] = False
-            for low, high in self.limits.runs[first[group] : last[group]]:
-                allowed[group, low : high + 1] = True
-        return allowed
+        return self.limits.allow(position, np.arange(n_codes))
 
     def kept(self, position: int, codes: Codes, possible: BoolArray) -> tuple[Codes, BoolArray]:
         """Which draws of a feature keep the own value of their group.
@@ -260,8 +254,8 @@ class DrawRequest:
         if self.limits is not None:
             bound = (self.limits.first[position] >= 0)[self.group]
             own = np.where(bound, self.limits.own[position][self.group], own)
-            low, high = self.limits.near[position][self.group].T
-            kept = bound & (~possible | ((low <= codes) & (codes <= high)))
+            near = self.limits.are_near(position, codes.reshape(self.keys.size, -1)).ravel()
+            kept = bound & (~possible | near)
         return own.astype(np.int32), kept
 
 

@@ -37,7 +37,6 @@ from .native import (
 )
 from .rows import (
     MISSING,
-    apply_limits,
     changed_places,
     differences,
     gower_gap,
@@ -124,7 +123,6 @@ __all__ = [
     "Trees",
     "WordArray",
     "absorb",
-    "apply_limits",
     "boost",
     "build_neighbours",
     "cancellable",

@@ -12,7 +12,6 @@ from .structs import (
     BoolArray,
     Codes,
     Comparison,
-    DrawLimits,
     FloatArray,
     Int32Array,
     IntArray,
@@ -117,20 +116,6 @@ def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArra
     """
     gap = np.abs(numbers - own_number)
     return np.where(gap > MISSING_GAP, 1.0, gap)
-
-
-def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
-    """Codes of a generator without limits, replaced by the own ones where they are not allowed."""
-    limited = codes.copy()
-    for place, column in enumerate(columns):
-        for group in np.flatnonzero(limits.first[column] >= 0):
-            drawn, (low, high) = codes[place, group], limits.near[column, group]
-            is_allowed = np.zeros(drawn.size, dtype=bool)
-            for start, end in limits.runs[limits.first[column, group] : limits.last[column, group]]:
-                is_allowed |= (drawn >= start) & (drawn <= end)
-            is_allowed &= ~((drawn >= low) & (drawn <= high))
-            limited[place, group] = np.where(is_allowed, drawn, limits.own[column, group])
-    return limited
 
 
 def with_decision(codes: Codes, is_desired: BoolArray) -> Codes:
