@@ -332,7 +332,7 @@ def row_rules(
     """What the rows that a search returns must keep, apart from being valid."""
     distance = weighted(fitted.distance, constraints)
     filters: list[RowFilter] = [
-        ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
+        ObeysConstraint(constraint, fitted.schema) for constraint in constraints.of_rows
     ]
     if search.copies == "never":
         filters.append(IsNoCopy(kept_training_rows(fitted, search)))
