@@ -256,15 +256,7 @@ class NeverAdvised(FeatureConstraint):
 
     def check(self, features: Sequence[Feature]) -> None:
         """The levels must occur in the training data; a direction needs numbers or an order."""
-        (feature,) = features
-        if self.direction is None:
-            _check_categorical(self.quoted, feature)
-            _check_levels(self.quoted, feature, self.levels)
-        elif feature.kind != "numeric" and not feature.ordered:
-            raise ConstraintError(
-                f"{self.quoted}: the levels of {shorten(feature.name)} have no order. List them "
-                "instead: levels=[...]."
-            )
+        _check_avoided(self, features)
 
     def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As far as the other direction goes."""
@@ -296,7 +288,7 @@ class Discouraged(Constraint):
 
     def check(self, features: Sequence[Feature]) -> None:
         """As for a change that is never advised."""
-        NeverAdvised.check(self, features)  # type: ignore[arg-type]
+        _check_avoided(self, features)
 
 
 @dataclass(frozen=True, repr=False)
@@ -527,6 +519,18 @@ def check_numeric(title: str, feature: Feature) -> None:
         raise ConstraintError(
             f"{title}: {shorten(feature.name)} is categorical, but this constraint needs a numeric "
             "feature. Use levels or transitions."
+        )
+
+
+def _check_avoided(avoided: NeverAdvised | Discouraged, features: Sequence[Feature]) -> None:
+    (feature,) = features
+    if avoided.direction is None:
+        _check_categorical(avoided.quoted, feature)
+        _check_levels(avoided.quoted, feature, avoided.levels)
+    elif feature.kind != "numeric" and not feature.ordered:
+        raise ConstraintError(
+            f"{avoided.quoted}: the levels of {shorten(feature.name)} have no order. List them "
+            "instead: levels=[...]."
         )
 
 

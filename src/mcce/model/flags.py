@@ -1,4 +1,4 @@
-"""What ``fit`` finds of columns without being told: that they are no action for anybody.
+"""Columns that nobody can act on, as ``fit`` finds them without being told.
 
 Identifiers name a row instead of describing it, constants have one value, and the predictor ignores
 some columns. Nothing can be learned from the first two: an immutable identifier leaves hardly any
