@@ -129,22 +129,17 @@ def learn(X: Any, request: FitRequest) -> Fitted:
     )
     if private:
         return fitted
-    fitted = replace(fitted, label_rule=label_rule, flags=flags)
-    return _learn_more(fitted, rows, scored, bound, clock, request)
+    relations = _find_relations(rows, bound) if request.needs.relations else None
+    _finish(clock, "relations")
+    fitted = replace(fitted, label_rule=label_rule, flags=flags, relations=relations)
+    return _learn_more(fitted, rows, scored, clock, request)
 
 
 def _learn_more(
-    fitted: Fitted,
-    rows: EncodedRows,
-    scored: ScoredRows,
-    bound: Constraints,
-    clock: Clock,
-    request: FitRequest,
+    fitted: Fitted, rows: EncodedRows, scored: ScoredRows, clock: Clock, request: FitRequest
 ) -> Fitted:
-    """What the search needs beyond the model."""
+    """What else the search needs: models of the predictor and of accepted rows, and the rows."""
     needs = request.needs
-    relations = _find_relations(rows, bound) if needs.relations else None
-    _finish(clock, "relations")
     surrogate = _learn_surrogate(rows, scored, fitted.decision) if needs.surrogate else None
     _finish(clock, "surrogate")
     # Last because it keeps the most memory.
@@ -152,7 +147,6 @@ def _learn_more(
     _finish(clock, "plausibility")
     return replace(
         fitted,
-        relations=relations,
         surrogate=surrogate,
         plausibility=plausibility,
         training_rows=np.unique(rows_as_bytes(rows.codes.T)) if needs.training_rows else None,
@@ -240,7 +234,7 @@ def _find_relations(rows: EncodedRows, bound: Constraints) -> tuple[FoundRelatio
     # What follows by a formula of the user's is known to them.
     declared = {derived.target for derived in bound.derived}
     others = tuple(one for one in found if one.relation.target not in declared)
-    warn_of_blocked_actions(others, rows, stacklevel=6)
+    warn_of_blocked_actions(others, rows, stacklevel=5)
     return found
 
 
