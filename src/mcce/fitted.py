@@ -115,7 +115,7 @@ def learn(X: Any, request: FitRequest) -> Fitted:
     generator = _fit_generator(rows, scored.valid, seed, request)
     _finish(clock, "model")
     private = is_private(generator)
-    # Nothing else is learned without noise: even the distance then sees no row.
+    # With a private model, nothing else is learned: even the distance sees no row.
     known = rows.take(np.empty(0, dtype=np.int64)) if private else rows
     fitted = Fitted(
         schema=rows.schema,

@@ -51,7 +51,11 @@ def blocks(
     n_smaller: int = 0,
     n_least: int = 1,
 ) -> Iterator[FactualBlock]:
-    """People in blocks whose candidates, ``n_rows`` each, take about ``memory`` megabytes."""
+    """People in blocks whose candidates, ``n_rows`` each, take about ``memory`` megabytes.
+
+    The first ``n_smaller`` blocks are smaller, each half of the next. There are at least
+    ``n_least``, unless people are fewer.
+    """
     order = np.argsort(factual_limits.group[positions], kind="stable")
     positions, group = positions[order], factual_limits.group[positions[order]]
     opens_group = np.diff(group, prepend=-1) > 0
@@ -60,7 +64,7 @@ def blocks(
     if n_least > 1:
         # One byte more, so that the last person is in the last block.
         block_bytes = min(block_bytes, (row_bytes.max(initial=0) + 1) * n_rows / n_least)
-    # Up to each person, in whole blocks. The first blocks are smaller, each half of the next.
+    # Up to each person, in whole blocks.
     n_blocks = row_bytes * (n_rows / block_bytes)
     ends = np.cumsum(0.5 ** np.arange(n_smaller, 0, -1))
     n_small = np.searchsorted(ends, n_blocks, side="right")

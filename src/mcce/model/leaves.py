@@ -92,9 +92,14 @@ class LeafChain:
         """
         self._check()
         order = unpack_order(arrays["visit_order"], self.visit_order, schema)
+        return self._keep(
+            schema, order, unpack_trees(arrays["trees"], self._tree_rules(schema, order))
+        )
+
+    def _tree_rules(self, schema: Schema, order: IntArray) -> ChainRules:
+        """What trees in a file may hold."""
         responses, undesired = np.repeat(order, self._n_trees), False in self.decisions
-        rules = ChainRules(schema, responses, order, self.condition_on_decision, undesired)
-        return self._keep(schema, order, unpack_trees(arrays["trees"], rules))
+        return ChainRules(schema, responses, order, self.condition_on_decision, undesired)
 
     def _check(self) -> None:
         """Raise for the first parameter that cannot work; once, before trees are grown or read."""

@@ -1,7 +1,7 @@
 """Single columns: kinds, ranks and levels, for every dtype of pandas.
 
-Whatever depends on a dtype is here and in ``dtypes``; other modules need not know. Equal cells
-are one value and get one form here: 0.0 and -0.0, 1 and True among objects, None, NaN, NaT and NA.
+Everything that depends on a dtype is here and in ``dtypes``. Equal cells are one value and get one
+form here: 0.0 and -0.0, 1 and True among objects, None, NaN, NaT and NA.
 """
 
 from __future__ import annotations
