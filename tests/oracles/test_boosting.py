@@ -355,9 +355,12 @@ def test_the_screen_finds_every_column_that_matters(kind):
 
 
 def test_a_model_from_its_arrays_predicts_the_same_and_nothing_else_is_accepted():
-    n_codes, chance = np.array([40, 3, 90]), np.random.default_rng(0)
-    codes = np.array([chance.integers(0, n, 500) for n in n_codes], dtype=np.int32)
-    table = BinnedColumns.learn(codes, n_codes, np.array([True, False, True]), np.zeros(3, bool))
+    chance = np.random.default_rng(0)
+    sizes = {"a": 40, "b": 3, "c": 90}
+    frame = pd.DataFrame({name: chance.integers(0, n, 500) for name, n in sizes.items()})
+    rows = Schema.learn_rows(frame.astype({"b": str}))
+    codes, table = rows.tree_codes, BinnedColumns.of(rows)
+    n_codes = np.array([feature.n_codes for feature in rows.schema.features])
     fitted = BoostedTrees.fit(table, codes[0] * 1.5, Boosting(n_trees=4), inputs=np.array([0, 1]))
 
     plain = pack_boosted(fitted)

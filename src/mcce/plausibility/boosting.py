@@ -77,9 +77,10 @@ class BinnedColumns:
 
     Examples
     --------
-    >>> codes = np.array([[0, 1, 2, 2], [1, 0, 0, 1]], dtype=np.int32)
-    >>> ordered, has_missing = np.array([True, True]), np.array([True, False])
-    >>> table = BinnedColumns.learn(codes, np.array([3, 2]), ordered, has_missing)
+    >>> import pandas as pd
+    >>> from mcce import Schema
+    >>> frame = pd.DataFrame({"age": [30, 40, None, None], "home": [20, 10, 10, 20]})
+    >>> table = BinnedColumns.of(Schema.learn_rows(frame))
     >>> table.bins.tolist(), table.n_bins.tolist()
     ([[0, 1, 2, 2], [1, 0, 0, 1]], [3, 2])
     """
@@ -91,33 +92,15 @@ class BinnedColumns:
     @classmethod
     def of(cls, rows: EncodedRows, max_bins: int = MAX_BINS) -> BinnedColumns:
         """The bins of encoded training rows."""
-        features = rows.schema.features
-        return cls.learn(
-            rows.tree_codes,
-            np.array([feature.n_codes for feature in features], dtype=np.int64),
-            np.array([feature.ordered for feature in features], dtype=bool),
-            np.array([feature.has_missing for feature in features], dtype=bool),
-            max_bins,
-        )
-
-    @classmethod
-    def learn(
-        cls,
-        codes: Codes,
-        n_codes: IntArray,
-        ordered: BoolArray,
-        has_missing: BoolArray,
-        max_bins: int = MAX_BINS,
-    ) -> BinnedColumns:
-        """The bins of codes."""
         tables = []
-        for column, own in enumerate(codes):
-            counts = np.bincount(own, minlength=int(n_codes[column]))
-            if ordered[column]:
-                tables.append(bin_ordered(counts, bool(has_missing[column]), max_bins))
+        for feature, codes in zip(rows.schema.features, rows.tree_codes, strict=True):
+            counts = np.bincount(codes, minlength=feature.n_codes)
+            if feature.ordered:
+                tables.append(bin_ordered(counts, feature.has_missing, max_bins))
             else:
                 tables.append(_bin_levels(counts, max_bins))
-        return cls(codes, ordered, tables)
+        ordered = np.array([feature.ordered for feature in rows.schema.features], dtype=bool)
+        return cls(rows.tree_codes, ordered, tables)
 
     @cached_property
     def bins(self) -> ByteArray:
@@ -166,10 +149,12 @@ class BoostedTrees:
 
     Examples
     --------
-    >>> codes = np.arange(400, dtype=np.int32)[None] // 10
-    >>> table = BinnedColumns.learn(codes, np.array([40]), np.array([True]), np.array([False]))
-    >>> response = np.where(codes[0] < 20, 1.0, 3.0)
-    >>> BoostedTrees.fit(table, response).predict(codes).round(2)[[0, -1]]
+    >>> import pandas as pd
+    >>> from mcce import Schema
+    >>> frame = pd.DataFrame({"age": np.arange(400) // 10})
+    >>> table = BinnedColumns.of(Schema.learn_rows(frame))
+    >>> response = np.where(frame["age"] < 20, 1.0, 3.0)
+    >>> BoostedTrees.fit(table, response).predict(table.codes).round(2)[[0, -1]]
     array([1., 3.])
     """
 
@@ -262,10 +247,11 @@ def screen(
 
     Examples
     --------
-    >>> codes = np.random.default_rng(0).integers(0, 50, (30, 3000), dtype=np.int32)
-    >>> flags = np.ones(30, dtype=bool)
-    >>> table = BinnedColumns.learn(codes, np.full(30, 50), flags, ~flags)
-    >>> screen(table, 1.0 * codes[3] * codes[7], np.arange(30), most=2)
+    >>> import pandas as pd
+    >>> from mcce import Schema
+    >>> frame = pd.DataFrame(np.random.default_rng(0).integers(0, 50, (3000, 30)))
+    >>> table = BinnedColumns.of(Schema.learn_rows(frame))
+    >>> screen(table, 1.0 * table.codes[3] * table.codes[7], np.arange(30), most=2)
     array([3, 7])
     """
     if candidates.size <= most:
