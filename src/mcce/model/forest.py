@@ -18,7 +18,6 @@ from typing import Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..errors import ParameterError, shorten
 from ..kernels import (
     BoolArray,
     Classes,
@@ -31,7 +30,7 @@ from ..kernels import (
     sort_rows,
     with_decision,
 )
-from ..parameters import check_choice, check_flag
+from ..parameters import check_choice, check_flag, check_whole
 from ..tables.schema import EncodedRows
 from .growing import (
     AUTO,
@@ -185,11 +184,7 @@ class ForestChain(LeafChain, BaseEstimator):
 
     def _check(self) -> None:
         check_at_least("min_samples_leaf", self.min_samples_leaf, 1, or_auto=True)
-        check_at_least("n_trees", self.n_trees, 1)
-        if self.n_trees > MAX_TREES:
-            raise ParameterError(
-                f"n_trees must be at most {MAX_TREES}, got {shorten(self.n_trees)}."
-            )
+        check_whole("n_trees", self.n_trees, 1, MAX_TREES)
         check_growth(self)
         check_flag("bootstrap", self.bootstrap)
         features_to_check(self.max_features, 1, auto="sqrt")
