@@ -412,7 +412,8 @@ def test_no_change_of_an_answer_can_be_undone(name):
     own = own_rows(result)
     own_p_value = explainer.plausibility(own)["plausibility"].to_numpy()
     for column in result.frame:
-        differs = several & (own[column].astype(str) != result.frame[column].astype(str))
+        before, after = (f[column].astype(str).fillna("missing") for f in (own, result.frame))
+        differs = several & (before != after)
         undone = result.frame.assign(**{column: own[column]})[differs]
         if len(undone):
             p_value = explainer.plausibility(undone)["plausibility"].to_numpy()

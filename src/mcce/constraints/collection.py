@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -32,11 +31,8 @@ from .kinds import (
     Step,
     Together,
     Weight,
+    closest_level,
 )
-
-# Only a level that was nearly spelled out is suggested: levels are training data. It is looked for
-# among this many.
-LIKE_A_LEVEL, MAX_COMPARED = 0.8, 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +223,7 @@ class Constraints:
             feature = self.schema.features[self.schema.position_of[name]]
             known = feature.level_codes if feature.kind == "categorical" else {}
             if known and level not in known and all(isinstance(one, str) for one in known):
-                close = did_you_mean(level, islice(known, MAX_COMPARED), LIKE_A_LEVEL)
+                close = closest_level(level, feature)
                 raise ConstraintError(
                     f"{constraint.quoted}: {shorten(level)} is no level of {shorten(name)}.{close} "
                     "Check how it is written."

@@ -13,12 +13,13 @@ import math
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ConstraintError, shorten
+from ..errors import ConstraintError, did_you_mean, shorten
 from ..kernels import BoolArray, IntArray
 from ..tables.columns import EXACT_IN_FLOAT64, as_comparable, is_missing, is_time, plain, unit_of
 from ..tables.features import Feature
@@ -26,6 +27,10 @@ from ..tables.schema import EncodedRows
 from .conditions import Condition
 from .constraint import Constraint, ProposedRows, RowConstraint
 from .derived import Derived
+
+# Only a level that was nearly spelled out is suggested: levels are training data. It is looked for
+# among this many.
+LIKE_A_LEVEL, MAX_COMPARED = 0.8, 10_000
 
 
 class FeatureConstraint(Constraint):
@@ -548,8 +553,14 @@ def _check_levels(title: str, feature: Feature, named: Iterable[Any]) -> None:
     if unknown:
         raise ConstraintError(
             f"{title}: {shorten(unknown)} are not levels of {shorten(feature.name)}, which has "
-            f"{len(known)} others in the training data. Check how they are written."
+            f"{len(known)} others in the training data.{closest_level(unknown[0], feature)} "
+            "Check how they are written."
         )
+
+
+def closest_level(level: object, feature: Feature) -> str:
+    """A sentence that suggests a level, or nothing."""
+    return did_you_mean(level, islice(feature.level_codes, MAX_COMPARED), LIKE_A_LEVEL)
 
 
 def _number(title: str, feature: Feature, value: Any) -> float:
