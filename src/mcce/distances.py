@@ -57,6 +57,7 @@ DISTANCES = Registry(
 RESERVED = (
     *("score", "sparsity", "n_actions", "gower", "l1", "proven", "valid"),
     *("plausibility", "knn_distance_quantile", "no_reference_group"),
+    *("margin", "margin_steps", "robust", "margin_word"),
     *("factual", "rank", "status", "reason", "reason_kind", "score_before", "changed"),
 )
 
