@@ -298,7 +298,7 @@ def test_any_number_of_counterfactuals_gives_as_many_as_there_are(search):
 
     # Beyond the paper, one answer for each thing to ask for.
     assert len(result.frame) > 2 or search == "balanced"
-    assert not result.missing.size
+    assert result.missing.empty
 
 
 def test_nothing_is_said_of_stopping_where_everybody_has_an_answer():
