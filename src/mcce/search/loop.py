@@ -400,7 +400,7 @@ class FurtherAnswers:
         n_tried: IntArray = np.zeros(loop.best.size, dtype=np.int64)
         people = np.flatnonzero(loop.best >= 0)
         incomplete = people[~pool.complete[people]]
-        loop.sources.add_singles(incomplete, thorough=True)
+        loop.sources.add_singles(incomplete, evenly=True)
         loop.sources.add_combinations(incomplete)
         while people.size and not loop.stopped():
             good = loop.keep_good(np.flatnonzero(np.isin(pool.person, people)))
