@@ -321,6 +321,12 @@ class Labels:
         """
         return self.features.get(feature) or FeatureLabel(short_line(feature))
 
+    @property
+    def rounding(self) -> dict[Hashable, float]:
+        """To what ``MCCE.finalize`` is to round numbers; 0 for values that have words."""
+        steps = {name: 0.0 if f.levels else f.rounding for name, f in self.features.items()}
+        return {name: step for name, step in steps.items() if step is not None}
+
     def say(self, key: str) -> str:
         """A sentence about the decision.
 
