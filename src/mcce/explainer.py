@@ -348,7 +348,8 @@ class MCCE(BaseEstimator):
         Examples
         --------
         >>> from mcce import MCCE
-        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 50, "salary": range(50_000, 90_000, 200)})
+        >>> salaries = range(50_000, 90_000, 200)
+        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 50, "salary": salaries})
         >>> explainer = MCCE(lambda frame: frame["salary"], (70_123, 1e9), immutable=["age"])
         >>> result = explainer.set_params(search="near").fit(bank).explain(bank.iloc[[3]])
         >>> final = explainer.finalize(result, rounding={"salary": 1_000})

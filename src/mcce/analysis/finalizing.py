@@ -1,8 +1,8 @@
 """Final answers: each rounded, checked and measured once, for everything that shows them.
 
-Beyond the paper. Numbers are rounded, the rows are scored and checked again, measured as ``explain``
-measures its answers, and get the ranges that hold for them. Answers that are refused are withdrawn.
-Of equal answers of a person, the first one stays.
+Beyond the paper. Numbers are rounded, then the rows are scored and checked again, measured as
+``explain`` measures its answers, and get the ranges that hold for them. Refused answers are
+withdrawn; of equal answers of a person, the first one stays.
 
 Always true: the predictor accepted every final row as it stands; ranges do not hold the person's
 own value.
@@ -122,7 +122,9 @@ def _check_rounding(rounding: Mapping[Hashable, float] | None, schema: Schema) -
 def _repeated(frame: pd.DataFrame, owner: IntArray) -> BoolArray:
     """Which rows a person has already."""
     columns = [pd.Series(owner), *(column.reset_index(drop=True) for _, column in frame.items())]
-    repeated: BoolArray = pd.concat(columns, axis=1, keys=range(len(columns))).duplicated().to_numpy()
+    repeated: BoolArray = (
+        pd.concat(columns, axis=1, keys=range(len(columns))).duplicated().to_numpy()
+    )
     return repeated
 
 
@@ -149,9 +151,7 @@ class _Finalizer:
         before = Trials(self.requirements, given)
         frame, shown = round_answers(before, self.columns)
         rows = given.rows.schema.encode(frame)
-        answers = EncodedAnswers.make(
-            given.factuals, given.owner, rows, self.requirements.computed
-        )
+        answers = EncodedAnswers.make(given.factuals, given.owner, rows, self.requirements.computed)
         trials = Trials(self.requirements, answers)
         valid = before.valid & before.keep_constraints & trials.valid & trials.keep_constraints
         moved = changed_cells(given.rows, rows).any(axis=0)
@@ -186,16 +186,19 @@ class _Finalizer:
         """The ranges of the rows, by number, with the ends that were rounded."""
         settings = RangeSettings(self.fitted, self.requirements, self.fitted.seed)
         found = _without_own(ranges_of(settings, trials))
-        ends = [_RoundedEnd.of(found, *cell, one) for cell, one in shown.items() if one.far]
+        ends = [
+            _RoundedEnd.of(found, *cell, one) for cell, one in shown.items() if one.far is not None
+        ]
         for end in ends:
             found.reach[:, end.place, end.answer] = end.reach
         table = tabulate(found, self.fitted, 0)
-        row_of = {pair: row for row, pair in enumerate(zip(table["answer"], table["feature"]))}
-        for end in ends:
-            if end.cell is not None:
-                feature = self.fitted.schema.features[end.column]
-                row = row_of[end.answer, feature.name]
-                table.at[row, ("low", "high")[end.side]] = end.cell
+        cells = {
+            (end.answer, end.feature, end.side): end.cell for end in ends if end.cell is not None
+        }
+        for side, name in enumerate(("low", "high")):
+            keys = zip(table["answer"], table["feature"], table[name], strict=True)
+            listed = [cells.get((answer, feature, side), cell) for answer, feature, cell in keys]
+            table[name] = pd.Series(listed, dtype=object)
         return table
 
 
@@ -205,7 +208,7 @@ class _RoundedEnd:
 
     answer: int
     place: int
-    column: int
+    feature: Hashable
     side: int
     reach: list[int]
     cell: Any
@@ -215,20 +218,21 @@ class _RoundedEnd:
         """How far the range goes: to a round number, unless it is open or ends before that."""
         assert shown.far is not None
         moves = found.moves
-        column = int(moves.answers.rows.schema.mutable[place])
+        schema = moves.answers.rows.schema
+        feature = schema.features[schema.mutable[place]]
         side, far = int(shown.far > shown.value), float(shown.far)
         reach, cell = [0, 0], None
         reach[side] = int(found.reach[side, place, answer])
-        numbers = moves.answers.rows.schema.features[column].known_numbers
+        numbers = feature.known_numbers
         start = int(moves.start[side, place, answer])
         if side == 0:
             steps = start - int(np.searchsorted(numbers, far, side="left"))
         else:
             steps = int(np.searchsorted(numbers, far, side="right")) - 1 - start
         if not shown.is_open and steps < reach[side]:
-            last = moves.answers.tables[place].iloc[[len(moves.answers) + start]]
+            last = moves.answers.tables[place].iloc[[len(moves.answers)]]
             reach[side], cell = steps, type(plain(last)[0])(far)
-        return cls(answer, place, column, side, reach, cell)
+        return cls(answer, place, feature.name, side, reach, cell)
 
 
 def _without_own(found: FoundRanges) -> FoundRanges:

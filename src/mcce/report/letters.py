@@ -130,7 +130,8 @@ def write_letters(
     words = Labels.take(labels)
     requirements = requirements_of(explainer, constraints)
     words.check(explainer.schema_, requirements.constraints.frozen_for_everybody)
-    final = explainer.finalize(result, rounding=words.rounding, constraints=constraints)
+    rounding = words.rounding(explainer.schema_)
+    final = explainer.finalize(result, rounding=rounding, constraints=constraints)
     context = _Context.make(explainer, requirements, words, ranges=ranges)
     return _write(final, _list_changes(final.to_pandas(), context), context)
 
@@ -157,7 +158,7 @@ class _Context:
     ) -> _Context:
         """The context of an explainer."""
         schema = explainer.schema_
-        columns = columns_to_round(schema, labels.rounding, requirements.constraints)
+        columns = columns_to_round(schema, labels.rounding(schema), requirements.constraints)
         return cls(
             schema,
             labels,
@@ -167,9 +168,7 @@ class _Context:
         )
 
 
-def _list_changes(
-    final: Counterfactuals[pd.DataFrame], context: _Context
-) -> list[AnswerChanges]:
+def _list_changes(final: Counterfactuals[pd.DataFrame], context: _Context) -> list[AnswerChanges]:
     """What changes in each answer."""
     before, anonymous = final.factuals.iloc[final.owner], final.anonymous
     shown, levels = _shown_cells(final, context)
@@ -207,7 +206,7 @@ def _shown_cells(
             shown.setdefault(row["feature"], {})[answer] = number
         if tells and len(rows) == 1:
             (row,) = rows
-            levels.setdefault(row["feature"], {})[answer] = row["others"][: MAX_OTHER_LEVELS]
+            levels.setdefault(row["feature"], {})[answer] = row["others"][:MAX_OTHER_LEVELS]
     return shown, levels
 
 
