@@ -198,7 +198,7 @@ class _Finalizer:
         for side, name in enumerate(("low", "high")):
             keys = zip(table["answer"], table["feature"], table[name], strict=True)
             listed = [cells.get((answer, feature, side), cell) for answer, feature, cell in keys]
-            table[name] = pd.Series(listed, dtype=object)
+            table[name] = pd.Series(listed, table.index, dtype=object)
         return table
 
 
