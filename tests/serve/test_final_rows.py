@@ -41,7 +41,13 @@ def billed():
     return explainer.fit(bills.bills(1_000)), declined.reset_index(drop=True)
 
 
-@pytest.fixture(scope="module", params=[german, billed], ids=["german", "bills"])
+CASES = [
+    pytest.param(german, marks=pytest.mark.slow, id="german"),
+    pytest.param(billed, id="bills"),
+]
+
+
+@pytest.fixture(scope="module", params=CASES)
 def case(request):
     """An explainer, people, their raw result and their final one."""
     explainer, people = request.param()
@@ -53,7 +59,10 @@ def case(request):
 def shown(records):
     """What a person reads of answers: rows, scores and what changes."""
     return [
-        [(one["row"], one["measures"]["score"], one["changes"]) for one in person["counterfactuals"]]
+        [
+            (one["row"], one["measures"]["score"], one["changes"])
+            for one in person["counterfactuals"]
+        ]
         for person in records
     ]
 
@@ -109,7 +118,8 @@ def test_letters_show_the_final_rows(case):
     actions = final.changes().query("kind == 'action'").set_index(["factual", "rank"])
     numbers = actions[actions["after"].map(lambda cell: isinstance(cell, (int, float)))]
     texts = letters[0].answers["text"]
-    for key, feature, after in zip(numbers.index, numbers["feature"], numbers["after"]):
+    listed = zip(numbers.index, numbers["feature"], numbers["after"], strict=True)
+    for key, feature, after in listed:
         assert re.search(rf"{feature} had been [^“]*?{re.escape(f'{after:,}')}\b", texts[key])
 
 

@@ -101,7 +101,8 @@ def test_no_rounded_row_is_refused(seed, weights, search, whole, labels):
     assert (shown["age"].to_numpy() == own["age"].to_numpy()).all()
     assert (shown["income"].to_numpy() >= own["income"].to_numpy()).all()
     found = zip(result.owner, result.frame.to_numpy() != own_rows(result), strict=True)
-    changed = zip(result.factuals.index.get_indexer(owner), shown.to_numpy() != own.to_numpy())
+    places = result.factuals.index.get_indexer(owner)
+    changed = zip(places, shown.to_numpy() != own.to_numpy(), strict=True)
     assert {(at, *row) for at, row in changed} <= {(at, *row) for at, row in found}
 
 
