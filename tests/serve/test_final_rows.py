@@ -67,6 +67,11 @@ def shown(records):
     ]
 
 
+def said(cell):
+    """A cell as letters and reports write it."""
+    return f"{cell:,}".removesuffix(".0") if isinstance(cell, (int, float)) else str(cell)
+
+
 def test_final_rows_are_accepted_measured_and_keep_the_rules(case):
     explainer, people, result, final = case
     owned = people.iloc[final.owner].reset_index(drop=True)
@@ -120,7 +125,7 @@ def test_letters_show_the_final_rows(case):
     texts = letters[0].answers["text"]
     listed = zip(numbers.index, numbers["feature"], numbers["after"], strict=True)
     for key, feature, after in listed:
-        assert re.search(rf"{feature} had been [^“]*?{re.escape(f'{after:,}')}\b", texts[key])
+        assert re.search(rf"{feature} had been [^“]*?{re.escape(said(after))}\b", texts[key])
 
 
 def test_the_service_and_so_the_cards_of_the_page_show_the_final_rows(case):
@@ -172,4 +177,4 @@ def test_the_report_shows_the_final_rows(case, tmp_path):
     changes = final.changes()
     for person, article in enumerate(articles):
         for after in changes.loc[changes["factual"] == person, "after"]:
-            assert (f"{after:,}" if isinstance(after, (int, float)) else str(after)) in article
+            assert said(after) in article
