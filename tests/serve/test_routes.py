@@ -99,7 +99,7 @@ def test_details_are_letters_ranges_and_robustness(client, explainer):
     assert first["letter"] == letters.people["text"].iloc[0]
     assert second["letter"].startswith("Die Entscheidung")
     assert second["counterfactuals"] == []
-    assert len(first["counterfactuals"]) == len(result.frame) == 2
+    assert len(first["counterfactuals"]) == len(result.frame)
     firm = explainer.robustness(result)
     for at, answer in enumerate(first["counterfactuals"]):
         assert answer["text"] == letters.answers["text"].iloc[at]
