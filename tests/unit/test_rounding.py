@@ -160,8 +160,8 @@ def test_rounding_becomes_finer_where_only_a_few_values_will_do():
 
     _, letters = letters_of(explainer, pd.DataFrame({"amount": [8_000]}))
 
-    assert letters.frame["amount"].tolist() == [2_848]
-    assert "2,848 instead of 8,000" in letters.answers["text"].iloc[0]
+    assert letters.frame["amount"].tolist() == [2_845]
+    assert "2,845 instead of 8,000" in letters.answers["text"].iloc[0]
 
 
 def test_the_exact_value_is_shown_where_nothing_else_will_do():
