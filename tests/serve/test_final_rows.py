@@ -11,7 +11,7 @@ import pytest
 
 import bills
 from mcce import MCCE, constraints
-from mcce.cli.demo import fit_demo, load_demo
+from mcce.datasets import load_german_credit
 from mcce.report import write_letters, write_report
 from mcce.report.receipts import Origin, make_receipt
 from mcce.serve import ServiceSettings, create_app
@@ -24,11 +24,16 @@ MADE, ORIGIN = datetime(2026, 11, 19, tzinfo=UTC), Origin("sha256:rows", "test")
 
 
 def german():
-    """The demo, and declined applicants."""
-    data, train, people, predictor = load_demo()
-    explainer = fit_demo(predictor, train, data.rules, n_counterfactuals=2)
-    everybody = pd.concat([people, train], ignore_index=True)
-    return explainer, everybody[~predictor.predict(everybody)].head(N_PEOPLE)
+    """The bundled data and its rules, and declined applicants."""
+    data = load_german_credit()
+
+    def score(rows):
+        saves = (rows["Savings"] == ">=1000 DM").to_numpy() / 4
+        return 1.2 - rows["Duration"] / 40 - rows["CreditAmount"] / 20_000 + saves
+
+    explainer = MCCE(score, (0.5, np.inf), immutable=data.immutable, constraints=data.rules)
+    explainer.set_params(n_counterfactuals=2, random_state=0).fit(data.features)
+    return explainer, data.features[score(data.features) < 0.5].head(N_PEOPLE)
 
 
 def billed():
