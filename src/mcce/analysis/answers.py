@@ -30,7 +30,7 @@ from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..postprocess.filters import RowRules
 from ..postprocess.validation import score_in_calls
-from ..predictors.decision import ROWS_PER_CALL, Decision
+from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from ..relations.consequences import ComputedColumn, Consequences, computed_columns
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
@@ -243,9 +243,9 @@ class Requirements:
             broken["check", number] = ~check.keeps(rows)
         return broken
 
-    def are_valid(self, rows: CandidateRows) -> BoolArray:
-        """Which rows have the desired decision, by fresh calls of the predictor."""
-        return score_in_calls(self.decision, rows).valid
+    def score(self, rows: CandidateRows) -> ScoredRows:
+        """Scores, and which rows have the desired decision, by fresh calls of the predictor."""
+        return score_in_calls(self.decision, rows)
 
 
 class Trials(AnswerVariants):
@@ -261,7 +261,9 @@ class Trials(AnswerVariants):
         for (kind, _), broken in self._waived.items():
             if kind == "constraint":
                 self.keep_constraints &= ~broken
-        self.valid: BoolArray = requirements.are_valid(originals)
+        scored = requirements.score(originals)
+        self.score: FloatArray = scored.score
+        self.valid: BoolArray = scored.valid
 
     def _is_discouraged(self, answer: IntArray, rows: CandidateRows) -> BoolArray:
         """Which variants make a discouraged change that their counterfactual does not."""
@@ -289,5 +291,5 @@ class Trials(AnswerVariants):
         if not score:
             return allowed, np.ones_like(allowed)
         held = allowed.copy()
-        held[allowed] = self._requirements.are_valid(rows.take(allowed))
+        held[allowed] = self._requirements.score(rows.take(allowed)).valid
         return held, allowed
