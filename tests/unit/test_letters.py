@@ -277,7 +277,7 @@ def test_ranges_say_how_far_to_go(explained, language):
 
     letters = write_letters(explainer, result, {"language": language}, ranges=True)
 
-    assert letters.answers["text"].iloc[0].endswith(AT_LEAST[language])
+    assert AT_LEAST[language] in letters.answers["text"].iloc[0]
     assert letters.frame["salary"].tolist() == [59_000]
 
 
@@ -293,9 +293,10 @@ def test_a_range_with_two_ends_names_both():
         explainer, answer_of(explainer, PERSON, salary=61_537), LABELS, ranges=True
     )
 
-    assert letters.answers["text"].tolist() == [
+    assert (
         "We would have said yes if you had earned $59,000 to $69,000 instead of $30,037."
-    ]
+        in letters.answers["text"].iloc[0]
+    )
 
 
 def test_two_numbers_have_no_choice(explained):

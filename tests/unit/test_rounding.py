@@ -223,7 +223,7 @@ def test_a_range_is_told_only_without_consequences_that_are_told(told):
     for row, text in zip(letters.frame.itertuples(), letters.answers["text"], strict=True):
         choice = re.search(r"at most \d|\d to \d", text)
         assert (choice is None) == told
-        assert text.endswith(f"The total would then be {row.total:,}.") == told
+        assert (f"The total would then be {row.total:,}." in text) == told
         assert ".." not in text
 
 
