@@ -32,7 +32,7 @@ from typing import Any
 
 from ..errors import ConstraintError, did_you_mean, shorten
 from .builders import BUILDERS
-from .conditions import MAX_NUMBER
+from .conditions import MAX_NUMBER, check_terms
 from .constraint import OF_SEVERAL_FEATURES, Constraint, list_values, quote_name
 
 MAX_FILE_BYTES = 250_000
@@ -70,10 +70,13 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
         raise ConstraintError(f"A file of constraints must be called .toml, got {shorten(file)}.")
     name = quote_name(file.name)
     constraints: list[Constraint] = []
+    n_terms = 0
     for place, entry in _read_toml(read_text(file, "constraints"), name):
         source = f"{name}, {place}"
         try:
             made = make_constraints(entry)
+            n_terms += sum(constraint.n_terms for constraint in made)
+            check_terms(n_terms)
         except ConstraintError as error:
             raise ConstraintError(f"{source}: {error}") from None
         constraints += [replace(constraint, source=source) for constraint in made]
