@@ -123,7 +123,8 @@ def measure_margins(
     """
     margin, surrogate = margins.measure(rows.frame, score), margins.surrogate
     in_steps, robust = np.full((2, score.size), np.nan)
-    if surrogate is not None and surrogate.link != "label" and counts is not None:
+    can_tell = surrogate is not None and surrogate.link != "label" and counts is not None
+    if surrogate is not None and counts is not None and can_tell:
         desired = surrogate.desired(replace(margins.decision, min_margin=0.0))
         response = surrogate.response(ScoredRows(score, np.ones(score.size, dtype=bool)))
         for part, differences in _differences(surrogate, counts, rows):
@@ -131,10 +132,9 @@ def measure_margins(
             inside = desired.margin(response[part])
             np.divide(inside, typical, out=in_steps[part], where=typical > 0)
             robust[part] = np.mean(desired.margin(response[part] + differences) >= 0, axis=0)
-        can_tell = True
-    else:
-        can_tell = False
-    words = _words(margin / margins.largest, in_steps, can_tell)
+    # Infinite scores may have infinite margins, and one desired score has none.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        words = _words(margin / margins.largest, in_steps, can_tell)
     return {"margin": margin, "margin_steps": in_steps, "robust": robust, "margin_word": words}
 
 
