@@ -25,7 +25,8 @@ from .fitting import fit_of, quality
 from .formulas import find_products, find_sums
 from .kinds import Bound, Dependency, Equivalence, Linear, Ordering, Product, Ratio
 from .pairs import MAX_LEVELS, find_dependencies, find_equivalences, find_orderings
-from .relation import Equality, FoundRelation, Relation
+from .relation import Equality, FoundRelation, Relation, View, columns_of
+from .views import DateView
 
 # With fewer distinct rows, nothing can be confirmed.
 MIN_ROWS = 40
@@ -109,11 +110,30 @@ def warn_of_blocked_actions(
             )
 
 
+def warn_of_possible_formulas(found: Sequence[FoundRelation], *, stacklevel: int) -> None:
+    """Offer the formulas that hold in nearly all rows."""
+    possible = [
+        f"{one.relation.name} ({100 * one.share:.1f} %)"
+        for one in found
+        if isinstance(one.relation, Equality) and not one.enforced
+    ]
+    if possible:
+        warnings.warn(
+            f"possible: {'; '.join(possible)}: declare {'it' if len(possible) == 1 else 'them'} "
+            "with derived(...)",
+            McceWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
 def without_implied(
     data: TrainingColumns, found: Sequence[FoundRelation]
 ) -> tuple[FoundRelation, ...]:
     """The relations that do not follow from others."""
+    found = _without_determined(found)
     equalities = _equalities(data, found)
+    sources = _sources(equalities)
+    found = [item for item in found if not _repeats(item, sources)]
     bounds = _bounds(data, found, equalities)
     others = [item for item in found if not _within(item, equalities)]
     compared = [*_orderings(others), *_bounds_on_pairs(found, equalities)]
@@ -127,6 +147,33 @@ def without_implied(
     return (*equalities, *bounds, *orderings, *equivalences, *dependencies)
 
 
+def _without_determined(found: Sequence[FoundRelation]) -> list[FoundRelation]:
+    """Without what holds nearly between columns of which one determines the others.
+
+    A part of a date is compared with no view of another date, since the dates are.
+    """
+    determined: dict[Hashable, set[Hashable]] = {}
+    parts: set[Hashable] = set()
+    for item in found:
+        relation = item.relation
+        if item.enforced and isinstance(relation, Dependency):
+            *names, result = relation.features
+            if isinstance(relation.determinant, View):
+                determined.setdefault(tuple(names), {*names}).add(result)
+            if isinstance(relation.determinant, DateView):
+                parts |= {*relation.features}
+    kept = []
+    for item in found:
+        relation = item.relation
+        is_loose = isinstance(relation, (Ordering, Bound, Equality)) and not _is_exact(item)
+        has_view = any(isinstance(operand, DateView) for operand in relation.operands)
+        follows = any({*relation.features} <= names for names in determined.values())
+        is_of_part = has_view and not parts.isdisjoint(relation.operands)
+        if not (is_loose and (follows or is_of_part)):
+            kept.append(item)
+    return kept
+
+
 def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
     """The best way to write each equality, and one equality of a kind for each target."""
     ranked = []
@@ -135,7 +182,13 @@ def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[F
         if isinstance(relation, (Linear, Product, Ratio)):
             key = (not item.enforced, len(relation.features), *quality(data, relation), -number)
             ranked.append((key, item))
-    return _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
+    best = [item for _, item in sorted(ranked, key=lambda pair: pair[0])]
+    certain = [{*item.relation.features} for item in best if item.enforced]
+    return _first_of_each(
+        item
+        for item in best
+        if item.enforced or not any({*item.relation.features} <= names for names in certain)
+    )
 
 
 @np.errstate(all="ignore")
@@ -181,7 +234,7 @@ def _bounds_on_pairs(
         if isinstance(item.relation, Ordering)
         and not item.relation.is_plain
         and item.enforced
-        and not source.keys() & {*item.relation.features}
+        and not source.keys() & {*item.relation.operands}
     ]
 
 
@@ -192,16 +245,27 @@ def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
     it implies orderings: the sign of a difference tells which of two columns is larger.
     """
     source = _sources(equalities)
-    features = {source.get(name, name) for name in item.relation.features}
+    features = {source.get(name, name) for name in item.relation.operands}
     if len(features) == 1:
         return True
     ordered = isinstance(item.relation, Ordering)
     return any(
-        features <= {source.get(name, name) for name in other.relation.features}
+        features <= {source.get(name, name) for name in other.relation.operands}
         and (ordered or source.get(other.relation.target, other.relation.target) in features)
         and (_is_exact(other) or not item.enforced)
         and (other.enforced or not item.enforced)
         for other in equalities
+    )
+
+
+def _repeats(item: FoundRelation, sources: Mapping[Hashable, Hashable]) -> bool:
+    """Whether it is about days that a column counts, or one of their dates and that column."""
+    operands = item.relation.operands
+    views = [one for one in operands if isinstance(one, DateView)]
+    cells = {name for view in views for name in columns_of(view)}
+    counted = [view for view, column in sources.items() if column in operands]
+    return bool(sources.keys() & {*views}) or any(
+        isinstance(view, DateView) and not cells.isdisjoint(columns_of(view)) for view in counted
     )
 
 
@@ -212,11 +276,14 @@ def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
     """
     source: dict[Hashable, Hashable] = {}
     for item in equalities:
-        features = item.relation.features
-        if item.enforced and _is_exact(item) and len(features) == 2:
-            first, second = _root(source, features[0]), _root(source, features[1])
-            if first != second:
-                source[first] = second
+        operands = item.relation.operands
+        if item.enforced and _is_exact(item) and len(operands) == 2:
+            roots = {_root(source, operand) for operand in operands}
+            # A column rather than a view stands for both.
+            first, *second = sorted(roots, key=lambda root: not isinstance(root, View))
+            source |= dict.fromkeys([first], *second) if second else {}
+    days = [view for view in source if isinstance(view, DateView)]
+    source |= {view.reversed: view for view in days if view.what == "days"}
     return {name: _root(source, name) for name in source}
 
 
@@ -252,19 +319,21 @@ def _orderings(found: Sequence[FoundRelation]) -> list[FoundRelation]:
 
 def _dependencies(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
     """Dependencies that a chain of others does not imply."""
-    n_codes = {feature.name: feature.n_codes for feature in data.schema.features}
     ranked = [
-        ((not item.enforced, n_codes[item.relation.determinant]), item.relation, item)
+        ((not item.enforced, len(item.relation.values)), item.relation, item)
         for item in found
         if isinstance(item.relation, Dependency)
     ]
     kept: list[FoundRelation] = []
     determined: dict[Hashable, set[Hashable]] = {}
     for _, relation, item in sorted(ranked, key=lambda one: one[0]):
-        if relation.result not in _reachable(determined, relation.determinant):
+        # What a part of a date determines, the date does.
+        *names, _ = relation.features
+        start = names[0] if len(names) == 1 else tuple(names)
+        if relation.result not in _reachable(determined, start):
             kept.append(item)
             if item.enforced:
-                determined.setdefault(relation.determinant, set()).add(relation.result)
+                determined.setdefault(start, set()).add(relation.result)
     return kept
 
 

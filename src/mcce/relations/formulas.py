@@ -5,19 +5,20 @@ that deviate most are left out and the selection is repeated, so a few broken ro
 Levels of categories take part in sums as price lists. On logarithms a product is a sum with weights
 1 and 1 and a ratio one with 1 and -1, so their two columns are found without looking at all
 triples; rows where the target is 0 are left out of it. Terms that are not needed are dropped, and
-coefficients become short decimals where that holds.
+coefficients become short decimals where that holds. Rows that break a sum may need a term that is 0
+in all others, which least squares cannot see: it is looked for in these rows alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import TypeAlias
 
 import numpy as np
 
-from ..kernels import FloatArray, IntArray, check_cancellation
+from ..kernels import BoolArray, FloatArray, IntArray, check_cancellation
 from ..tables.features import ULPS, WRITTEN_ULPS, epsilon
 from .bounds import propose_bound
 from .evidence import Findings, Proposal, TrainingColumns
@@ -36,6 +37,7 @@ from .fitting import (
 )
 from .kinds import Linear, Product, Ratio
 from .relation import values_of
+from .views import DateView
 
 # Columns of a sum, and those among which the two of a product are looked for, at most.
 MAX_GROUPS, MAX_SELECTED = 12, 6
@@ -49,6 +51,9 @@ EXPLAINED_BY_BOUND, MAX_GROUPS_OF_BOUND = 0.7, 4
 N_ROUNDS, N_SELECTING_ROUNDS = 6, 3
 # A term is dropped if the deviation without it is at most this many times as large.
 MAX_DROPPED_LOSS = 1.2
+# Terms that are 0 in nearly all rows, rows to find them in, and the share of broken rows that each
+# leaves at most.
+MAX_RARE_TERMS, MAX_ROWS_FOR_RARE, MAX_LEFT = 3, 20_000, 0.7
 # The largest deviation of logarithms, in typical rows, of a pair that may be a product.
 MAX_DEVIATION = 0.5
 # A target, two terms, and the sign of the second one's weight: 1 for a product, -1 for a ratio.
@@ -71,7 +76,8 @@ class Design:
     @classmethod
     def of_sums(cls, data: TrainingColumns, rows: slice) -> Design:
         """Numbers, and one term for each level but the first; the groups are columns."""
-        terms, groups = [data.numbers(column, rows) for column in data.numeric], [*data.numeric]
+        groups = [*data.numeric]
+        terms = [data.numbers(at, rows) for at in groups]
         for column, feature in enumerate(data.schema.features):
             few = 1 < feature.n_codes <= MAX_LEVELS and feature.kind == "categorical"
             if few and len(terms) + feature.n_codes <= MAX_DESIGN:
@@ -87,7 +93,8 @@ def find_sums(data: TrainingColumns) -> Findings:
     if len(data.numeric) == 0 or rows.stop < MIN_ROWS:
         return Findings((), 0)
     design = Design.of_sums(data, rows)
-    sums = (_find_sum(data, design, target) for target in range(len(data.numeric)))
+    targets = (at for at, column in enumerate(data.numeric) if not data.is_view(column))
+    sums = (_find_sum(data, design, target) for target in targets)
     return Findings.of(_tried(data, sums), 2 * len(data.numeric) * MAX_GROUPS)
 
 
@@ -101,6 +108,51 @@ def _tried(
             yield equality
             if equality is None or not data.holds(equality.relation).all():
                 yield propose_bound(data, relation)
+            if equality is not None and isinstance(equality.relation, Linear):
+                complete = _with_rare_terms(data, equality.relation)
+                yield None if complete is None else propose(data, complete)
+
+
+def _with_rare_terms(data: TrainingColumns, found: Linear) -> Linear | None:
+    """A sum with columns that make up for rows that break it, and are mostly 0; None if none do."""
+    relation, rows = found, data.at(slice(0, min(data.half, MAX_ROWS_FOR_RARE)))
+    for _ in range(MAX_RARE_TERMS):
+        check_cancellation()
+        broken, rest = relation.excess(rows) > 0, relation.deviation(rows)
+        others = [at for at, name in enumerate(data.schema.names) if name not in relation.features]
+        options = [
+            (int((option.excess(rows) > 0).sum()), at, option)
+            for at in others
+            if broken.any() and (option := _with_column(data, relation, at, rest, broken))
+        ]
+        n_left, _, best = min(options, default=(broken.size, 0, relation), key=lambda one: one[:2])
+        if n_left > MAX_LEFT * broken.sum():
+            break
+        relation = best
+    return None if relation is found else replace(relation, tolerance=0.0, relative=False)
+
+
+def _with_column(
+    data: TrainingColumns, relation: Linear, at: int, rest: FloatArray, broken: BoolArray
+) -> Linear | None:
+    """A sum with one more column, weighted as most broken rows need it."""
+    feature, codes = data.schema.features[at], data.codes[at, : rest.size]
+    if feature.kind == "categorical" and feature.n_codes <= MAX_LEVELS:
+        rests = [rest[broken & (codes == code)] for code in range(feature.n_codes)]
+        amounts = [_short(np.median(own)) if own.size else 0.0 for own in rests]
+        prices = tuple(zip(values_of(feature), amounts, strict=True))
+        return replace(relation, amounts=(*relation.amounts, (feature.name, prices)))
+    if at not in data.numeric:
+        return None
+    numbers = data.numbers(at, slice(0, rest.size))
+    weights = rest[broken & (numbers != 0)] / numbers[broken & (numbers != 0)]
+    weight = _short(np.median(weights)) if weights.size else 0.0
+    return replace(relation, terms=(*relation.terms, (feature.name, weight))) if weight else None
+
+
+def _short(number: float) -> float:
+    """A number without the noise of a difference."""
+    return float(f"{number:.6g}") if np.isfinite(number) else 0.0
 
 
 def _find_sum(data: TrainingColumns, design: Design, target: int) -> Linear | None:
@@ -201,9 +253,9 @@ def _sum_of(
     noise = ULPS * precision * float(parts.max(initial=size))
     weights = snap(weights, lambda given: typical(regression.deviations(given)), accepted, noise)
     by_term = dict(zip(regression.terms.tolist(), weights[1:].tolist(), strict=True))
-    names = data.schema.names
+    names = data.names
     terms = tuple(
-        (names[design.groups[term]], weight)
+        _forward(names[design.groups[term]], weight)
         for term, weight in by_term.items()
         if design.groups[term] in data.numeric and weight
     )
@@ -213,9 +265,17 @@ def _sum_of(
     return Linear(names[data.numeric[target]], terms, amounts, float(weights[0]))
 
 
+def _forward(operand: Hashable, weight: float) -> tuple[Hashable, float]:
+    """A term; days between dates count from the earlier one if that spares a minus sign."""
+    if isinstance(operand, DateView) and operand.what == "days" and weight < 0:
+        return operand.reversed, -weight
+    return operand, weight
+
+
 def _precision(data: TrainingColumns, columns: tuple[int, ...]) -> float:
     """The relative distance of neighbouring floats in the least precise of some columns."""
-    return max(epsilon(data.schema.features[column].table.dtype) for column in columns)
+    tables = [data.schema.features[at].table for at in columns if not data.is_view(at)]
+    return max(epsilon(table.dtype) for table in tables)
 
 
 def _amounts(
@@ -228,7 +288,7 @@ def _amounts(
         given = [weights[term] for term in np.flatnonzero(design.groups == group).tolist()]
         if any(given):
             levels = values_of(data.schema.features[group])
-            yield data.schema.names[group], tuple(zip(levels, [0.0, *given], strict=True))
+            yield data.names[group], tuple(zip(levels, [0.0, *given], strict=True))
 
 
 def find_products(data: TrainingColumns) -> Findings:
@@ -249,7 +309,8 @@ def find_products(data: TrainingColumns) -> Findings:
         for target in range(n_columns)
         for pair in _pairs(logs, target, _selected_factors(design, target))
     )
-    relations = (_product_of(data, values, *pair) for pair in pairs)
+    targets = {place for place, at in enumerate(data.numeric) if not data.is_view(at)}
+    relations = (_product_of(data, values, *pair) for pair in pairs if pair[0] in targets)
     return Findings.of(_tried(data, relations), 6 * n_columns)
 
 
@@ -296,5 +357,5 @@ def _product_of(
     factor = float(snap(np.array([np.median(factors)]), deviation, accepted)[0])
     if not factor:
         return None
-    result, one, other = (data.schema.names[data.numeric[at]] for at in (target, first, second))
+    result, one, other = (data.names[data.numeric[at]] for at in (target, first, second))
     return (Product if sign == 1 else Ratio)(result, one, other, factor)

@@ -26,6 +26,7 @@ from ..errors import SavedFileError, shorten
 from ..kernels import Codes
 from ..model.registry import GENERATORS
 from ..predictors.decision import Interval
+from ..relations.views import DateView, Steps
 from ..search.config import ExactSearch, Search
 from ..tables.roles import has_lone_surrogate
 from ..tables.schema import Schema
@@ -304,13 +305,17 @@ CODECS = (
     ),
     Codec(Search, "search", asdict, _from_all_fields(Search)),
     Codec(ExactSearch, "exact search", asdict, _from_all_fields(ExactSearch)),
+    Codec(
+        DateView, "date view", lambda v: [v.what, list(v.of)], lambda p: DateView(p[0], tuple(p[1]))
+    ),
+    Codec(Steps, "steps", lambda v: [list(v.of), list(v.limits)], lambda p: Steps(*map(tuple, p))),
 )
 # Of all registered classes.
 _GENERATOR = Codec(object, "generator", _take_generator, _make_generator)
 _DISTANCE = Codec(object, "distance", _take_distance, _make_distance)
 # A file may hold these, but not as cells.
 NO_CELLS = (
-    *(list, set, dict, Interval, Search, ExactSearch),
+    *(list, set, dict, Interval, Search, ExactSearch, DateView, Steps),
     *CONSTRAINT_KINDS,
 )
 _BY_TYPE = {codec.type: codec for codec in CODECS}
