@@ -165,7 +165,8 @@ def _without_determined(found: Sequence[FoundRelation]) -> list[FoundRelation]:
     kept = []
     for item in found:
         relation = item.relation
-        is_loose = isinstance(relation, (Ordering, Bound, Equality)) and not _is_exact(item)
+        is_certain = _is_exact(item) and item.enforced
+        is_loose = isinstance(relation, (Ordering, Bound, Equality)) and not is_certain
         has_view = any(isinstance(operand, DateView) for operand in relation.operands)
         follows = any({*relation.features} <= names for names in determined.values())
         is_of_part = has_view and not parts.isdisjoint(relation.operands)
@@ -180,15 +181,15 @@ def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[F
     for number, item in enumerate(found):
         relation = item.relation
         if isinstance(relation, (Linear, Product, Ratio)):
-            key = (not item.enforced, len(relation.features), *quality(data, relation), -number)
+            rank = (not item.enforced, -round(item.share, 2), len(relation.features))
+            key = (*rank, *quality(data, relation), -number)
             ranked.append((key, item))
-    best = [item for _, item in sorted(ranked, key=lambda pair: pair[0])]
-    certain = [{*item.relation.features} for item in best if item.enforced]
-    return _first_of_each(
-        item
-        for item in best
-        if item.enforced or not any({*item.relation.features} <= names for names in certain)
-    )
+    best: list[FoundRelation] = []
+    for _, item in sorted(ranked, key=lambda pair: pair[0]):
+        features = {*item.relation.features}
+        if item.enforced or not any(features <= {*one.relation.features} for one in best):
+            best.append(item)
+    return _first_of_each(best)
 
 
 @np.errstate(all="ignore")
@@ -278,10 +279,12 @@ def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
     for item in equalities:
         operands = item.relation.operands
         if item.enforced and _is_exact(item) and len(operands) == 2:
-            roots = {_root(source, operand) for operand in operands}
+            first, second = (_root(source, operand) for operand in operands)
             # A column rather than a view stands for both.
-            first, *second = sorted(roots, key=lambda root: not isinstance(root, View))
-            source |= dict.fromkeys([first], *second) if second else {}
+            if isinstance(second, View):
+                first, second = second, first
+            if first != second:
+                source[first] = second
     days = [view for view in source if isinstance(view, DateView)]
     source |= {view.reversed: view for view in days if view.what == "days"}
     return {name: _root(source, name) for name in source}

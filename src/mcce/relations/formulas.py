@@ -129,7 +129,9 @@ def _with_rare_terms(data: TrainingColumns, found: Linear) -> Linear | None:
         if n_left > MAX_LEFT * broken.sum():
             break
         relation = best
-    return None if relation is found else replace(relation, tolerance=0.0, relative=False)
+    terms = tuple(sorted(relation.terms, key=lambda term: data.names.index(term[0])))
+    exact = replace(relation, terms=terms, tolerance=0.0, relative=False)
+    return None if relation is found else exact
 
 
 def _with_column(

@@ -49,7 +49,7 @@ from ..relations.kinds import (
     Product,
     Ratio,
 )
-from ..relations.relation import FoundRelation, Relation
+from ..relations.relation import FoundRelation, Relation, View
 from ..tables.columns import is_time
 from ..tables.schema import EncodedRows, Schema
 from .archive import ARRAY, ARRAY_KINDS, refused
@@ -403,13 +403,13 @@ def _check_parts(relation: Relation, schema: Schema) -> None:
         _check_numeric((relation.result, *(name for name, _ in relation.terms)), schema)
     elif isinstance(relation, (Product, Ratio)):
         _finite(relation.factor)
-        _check_numeric(relation.features, schema)
+        _check_numeric(relation.operands, schema)
     elif isinstance(relation, Ordering):
         _flag(relation.strict)
         _finite(relation.offset)
         if _finite(relation.factor) <= 0:
             raise SavedFileError("a relation has a number out of its range")
-        _check_numeric(relation.features, schema, times=True)
+        _check_numeric(relation.operands, schema, times=True)
     elif isinstance(relation, Bound):
         _flag(relation.relative)
         _check_parts(relation.formula, schema)
@@ -440,6 +440,8 @@ def _check_linear(relation: Linear) -> None:
 def _check_numeric(names: tuple[Hashable, ...], schema: Schema, *, times: bool = False) -> None:
     by_name = {feature.name: feature for feature in schema.features}
     for name in names:
+        if isinstance(name, View):
+            continue
         feature = by_name[name]
         if feature.kind != "numeric" or (is_time(feature.table.dtype) and not times):
             raise SavedFileError("a relation computes with a column that does not hold numbers")
