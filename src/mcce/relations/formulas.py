@@ -36,7 +36,7 @@ from .fitting import (
     typical,
 )
 from .kinds import Linear, Product, Ratio
-from .relation import values_of
+from .relation import columns_of, values_of
 from .views import DateView
 
 # Columns of a sum, and those among which the two of a product are looked for, at most.
@@ -103,7 +103,7 @@ def _tried(
 ) -> Iterator[Proposal | None]:
     """Each relation as an equality, and as a bound."""
     for relation in relations:
-        if relation is not None:
+        if relation is not None and not _uses_cells_twice(relation):
             equality = propose(data, relation)
             yield equality
             if equality is None or not data.holds(equality.relation).all():
@@ -111,6 +111,11 @@ def _tried(
             if equality is not None and isinstance(equality.relation, Linear):
                 complete = _with_rare_terms(data, equality.relation)
                 yield None if complete is None else propose(data, complete)
+
+
+def _uses_cells_twice(relation: AnyEquality) -> bool:
+    """Whether a view is computed from another operand, so that they depend on each other anyway."""
+    return len(relation.features) < sum(len(columns_of(one)) for one in relation.operands)
 
 
 def _with_rare_terms(data: TrainingColumns, found: Linear) -> Linear | None:
