@@ -65,8 +65,8 @@ def compare(frame: pd.DataFrame, target: str) -> list[str]:
     found: dict[str, float] = {}
 
     def ours() -> Seconds:
-        table, model, new = BinnedColumns.of(rows), BoostedTrees(), rows.tree_codes[:, held_out]
-        fit, _ = cpu(lambda: model.fit(table, response, inputs=inputs, row_numbers=seen))
+        table, new = BinnedColumns.of(rows), rows.tree_codes[:, held_out]
+        fit, model = cpu(lambda: BoostedTrees.fit(table, response, inputs=inputs, row_numbers=seen))
         predict, predicted = cpu(lambda: model.predict(new))
         found["ours"] = r_squared(response[held_out], predicted)
         return {"fit": fit, "predict": predict}

@@ -80,13 +80,8 @@ def show(result: Counterfactuals[pd.DataFrame]) -> None:
         loan = f"{person['CreditAmount']:,} DM over {person['Duration']} months"
         print(f"\nApplicant {label} ({person['Sex']}, {person['Age']}; {loan}; score {score:.2f})")
         answers = result.frame.loc[label]
-        # Of answers that change the same features, the one with the smallest changes.
-        order = result.measures.loc[label].sort_values("gower").index
-        ways = [describe(person, answers.loc[rank]) for rank in order]
-        mildest = {tuple(way): way for way in reversed(ways)}
-        for way in (describe(person, answer) for _, answer in answers.iterrows()):
-            if tuple(way) in mildest:
-                print(f"  - {', and '.join(mildest.pop(tuple(way)).values())}")
+        for _, answer in answers.iterrows():
+            print(f"  - {', and '.join(describe(person, answer).values())}")
 
 
 def describe(person: pd.Series, answer: pd.Series) -> dict[str, str]:

@@ -175,7 +175,7 @@ class IVDM(FeatureDistance):
         return self
 
     def coordinates(
-        self, candidates: Candidates, feature: int
+        self, candidates: Candidates, place: int
     ) -> tuple[FloatArray, FloatArray] | None:
         """Levels and numbers at the shares of decisions that they have.
 
@@ -183,8 +183,8 @@ class IVDM(FeatureDistance):
         ----------
         candidates
             People and their candidates.
-        feature
-            Number of the feature among the mutable ones.
+        place
+            Place of the feature among the mutable ones.
 
         Returns
         -------
@@ -192,13 +192,13 @@ class IVDM(FeatureDistance):
             As for :class:`mcce.FeatureDistance`.
         """
         comparison, schema = candidates.comparison, candidates.factuals.schema
-        numbers = comparison.numbers[feature]
+        numbers = comparison.numbers[place]
         if numbers is None:
-            return self.levels_.coordinates(candidates, feature)
-        shares = self.bins_[int((schema.spreads[:feature] > 0).sum())]
-        column = schema.features[schema.mutable[feature]]
-        own = comparison.own_numbers[feature]
-        return _read_shares(column, shares, numbers), _read_shares(column, shares, own)
+            return self.levels_.coordinates(candidates, place)
+        shares = self.bins_[int((schema.spreads[:place] > 0).sum())]
+        feature = schema.features[schema.mutable[place]]
+        own = comparison.own_numbers[place]
+        return _read_shares(feature, shares, numbers), _read_shares(feature, shares, own)
 
 
 def _bin_shares(

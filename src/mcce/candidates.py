@@ -185,6 +185,11 @@ class CandidateRows:
             values = [to_dtype(table, own[column].dtype) for column, table in mutable]
         return rows.in_given_order(given.compose(self.owner, self.codes, values))
 
+    def changed(self, positions: Sequence[int]) -> BoolArray:
+        """Which of some mutable features each row changes, shape (n_positions, n_rows)."""
+        places = np.searchsorted(self.factuals.schema.mutable, positions)
+        return np.asarray(self.codes[places] != OWN)
+
     def take(self, index: IntArray | BoolArray | slice) -> CandidateRows:
         """The rows at these indices, or where a mask is true."""
         return replace(self, owner=self.owner[index], codes=self.codes[:, index])

@@ -25,7 +25,7 @@ from .kernels import (
     FloatArray,
     IntArray,
     Summation,
-    changed_features,
+    changed_places,
     measure,
 )
 from .parameters import check_choice, check_real
@@ -57,6 +57,7 @@ DISTANCES = Registry(
 RESERVED = (
     *("score", "sparsity", "n_actions", "gower", "l1", "proven", "valid"),
     *("plausibility", "knn_distance_quantile", "no_reference_group"),
+    *("margin", "margin_steps", "robust", "margin_word"),
     *("factual", "rank", "status", "reason", "reason_kind", "score_before", "changed"),
 )
 
@@ -136,17 +137,17 @@ class FeatureDistance(BaseEstimator):
     def __call__(self, candidates: Candidates) -> FloatArray:
         """Distances, shape (n_people, n_draws); see :class:`mcce.protocols.Distance`."""
         comparison = candidates.comparison
-        return measure(comparison, self.axes(candidates, changed_features(comparison)))
+        return measure(comparison, self.axes(candidates, changed_places(comparison)))
 
-    def axes(self, candidates: Candidates, features: Iterable[int] | None = None) -> DistanceAxes:
+    def axes(self, candidates: Candidates, places: Iterable[int] | None = None) -> DistanceAxes:
         """Where people and candidates are on the axes of the features.
 
         Parameters
         ----------
         candidates
             People and their candidates.
-        features
-            Numbers, among the mutable features, of those that differ; None for all.
+        places
+            Places, among the mutable features, of those that differ; None for all.
 
         Returns
         -------
@@ -154,15 +155,14 @@ class FeatureDistance(BaseEstimator):
             Coordinates for the kernels. Features that are not requested have none.
         """
         n_mutable = len(candidates.comparison.codes)
-        none = [None] * n_mutable
-        coordinates: list[FloatArray | None] = list(none)
-        own_coordinates: list[FloatArray | None] = list(none)
-        for feature in range(n_mutable) if features is None else features:
-            found = self.coordinates(candidates, feature)
+        coordinates: list[FloatArray | None] = [None] * n_mutable
+        own_coordinates: list[FloatArray | None] = [None] * n_mutable
+        for place in range(n_mutable) if places is None else places:
+            found = self.coordinates(candidates, place)
             if found is None and self.missing == "ignore":
-                found = _marks(candidates, feature)
+                found = _marks(candidates, place)
             if found is not None:
-                coordinates[feature], own_coordinates[feature] = found
+                coordinates[place], own_coordinates[place] = found
         how = self._summation()
         return DistanceAxes(
             coordinates=coordinates,
@@ -173,15 +173,15 @@ class FeatureDistance(BaseEstimator):
             how=how,
         )
 
-    def coordinates(self, candidates: Candidates, feature: int) -> Coordinates | None:
+    def coordinates(self, candidates: Candidates, place: int) -> Coordinates | None:
         """Coordinates of the cells of one feature; a subclass may give others.
 
         Parameters
         ----------
         candidates
             People and their candidates.
-        feature
-            Number of the feature among the mutable ones.
+        place
+            Place of the feature among the mutable ones.
 
         Returns
         -------
@@ -189,10 +189,10 @@ class FeatureDistance(BaseEstimator):
             Those of the codes, shape (n_codes, n_dims), and of the people, (n_people, n_dims); NaN
             for missing. None where cells are only the same or different.
         """
-        numbers = candidates.comparison.numbers[feature]
+        numbers = candidates.comparison.numbers[place]
         if numbers is None:
             return None
-        return numbers[:, None], candidates.comparison.own_numbers[feature][:, None]
+        return numbers[:, None], candidates.comparison.own_numbers[place][:, None]
 
     def to_arrays(self) -> Mapping[str, Any]:
         """What ``fit`` learned, by the names in ``array_names``."""
@@ -414,31 +414,31 @@ class HVDM(FeatureDistance):
         known = [part if size else None for part, size in zip(parts, sizes, strict=True)]
         return self._keep(features, spreads, known)
 
-    def coordinates(self, candidates: Candidates, feature: int) -> Coordinates | None:
+    def coordinates(self, candidates: Candidates, place: int) -> Coordinates | None:
         """Of a level its shares of decisions, of a number its value.
 
         Parameters
         ----------
         candidates
             People and their candidates.
-        feature
-            Number of the feature among the mutable ones.
+        place
+            Place of the feature among the mutable ones.
 
         Returns
         -------
         tuple of arrays or None
             As for :class:`FeatureDistance`.
         """
-        table = self._tables[feature]
+        table = self._tables[place]
         if table is None:
-            return super().coordinates(candidates, feature)
-        rows, people, values = candidates.factuals, candidates.positions, candidates.tables[feature]
-        position = int(rows.schema.mutable[feature])
+            return super().coordinates(candidates, place)
+        rows, people, values = candidates.factuals, candidates.positions, candidates.tables[place]
+        position = int(rows.schema.mutable[place])
         exact = rows.codes[position, people]
         own, unseen = table[exact], np.flatnonzero(exact < 0)
         if unseen.size:
             own[unseen[_own_missing(rows, position, people[unseen])]] = np.nan
-        if values is rows.tables[feature]:
+        if values is rows.tables[place]:
             return table, own
         coordinates = table[rows.schema.features[position].encode(values)[0]]
         coordinates[is_missing(values)] = np.nan
@@ -544,11 +544,11 @@ def _own_missing(rows: EncodedRows, position: int, people: IntArray) -> BoolArra
     return is_missing(rows.own(position, people))
 
 
-def _marks(candidates: Candidates, feature: int) -> Coordinates:
+def _marks(candidates: Candidates, place: int) -> Coordinates:
     """Numbers that only tell which cells are missing: NaN, and otherwise 0."""
     rows = candidates.factuals
-    position = int(rows.schema.mutable[feature])
-    missing = is_missing(candidates.tables[feature])
+    position = int(rows.schema.mutable[place])
+    missing = is_missing(candidates.tables[place])
     own = _own_missing(rows, position, candidates.positions)
     of_codes, of_people = (np.where(side, np.nan, 0.0)[:, None] for side in (missing, own))
     return of_codes, of_people

@@ -108,11 +108,12 @@ class MCCE(BaseEstimator):
     max_seconds
         Time limit of a call of ``explain``, which then returns what it has found.
     n_counterfactuals
-        How many counterfactuals each person gets at most.
+        How many counterfactuals each person gets at most. Those of the searches that sample beyond
+        the paper ask for different things: fewer are returned rather than the same twice.
     diversity
         From 0 to 1, how much the difference between a person's counterfactuals counts against
         their distance; see :mod:`mcce.postprocess.diversity` for the rule. The first one stays the
-        same. None returns the best ones, however similar.
+        same. None returns the best ones.
     distance
         ``"gower"`` or another name of :doc:`distances </user_guide/distances>`, or a distance
         object, e.g. ``HVDM(alpha=0.5)``. It ranks after the number of changes, and is a column of

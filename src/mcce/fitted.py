@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from .model.flags import MIN_ROWS, Flag, find_flags, warn_of_flags
 from .model.registry import encode_training, visit_order_of, with_limited_inputs
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
-from .protocols import Distance, Generator, PrivateGenerator, is_private
+from .protocols import Distance, Generator, is_private
 from .runtime.progress import Clock
 from .tables.columns import Kind
 from .tables.schema import EncodedRows, Schema
@@ -114,34 +114,43 @@ def learn(X: Any, request: FitRequest) -> Fitted:
     _finish(clock, "flags")
     generator = _fit_generator(rows, scored.valid, seed, request)
     _finish(clock, "model")
-    if is_private(generator):
-        return _public_part(rows, decision, generator, seed, clock, request)
-    distance = request.distance.fit(rows.schema, rows, scored.valid)
-    needs = request.needs
-    relations = _find_relations(rows, bound) if needs.relations else None
-    _finish(clock, "relations")
-    surrogate = _learn_surrogate(rows, scored, decision) if needs.surrogate else None
-    _finish(clock, "surrogate")
-    # Last because it keeps the most memory.
-    plausibility = _learn_plausibility(rows, scored.valid, generator, request)
-    _finish(clock, "plausibility")
-    kept = np.unique(rows_as_bytes(rows.codes.T)) if needs.training_rows else None
-    return Fitted(
+    private = is_private(generator)
+    # With a private model, nothing else is learned: even the distance sees no row.
+    known = rows.take(np.empty(0, dtype=np.int64)) if private else rows
+    fitted = Fitted(
         schema=rows.schema,
         decision=decision,
         generator=generator,
-        distance=distance,
-        n_desired=int(scored.valid.sum()),
+        distance=request.distance.fit(rows.schema, known, scored.valid[: len(known)]),
+        n_desired=int(generator.n_desired_ if is_private(generator) else scored.valid.sum()),
         seed=seed,
-        label_rule=label_rule,
-        plausibility=plausibility,
-        surrogate=surrogate,
-        relations=relations,
-        flags=flags,
-        training_rows=kept,
-        value_counts=tuple(_count(rows.codes[column]) for column in rows.schema.mutable),
         parameters=request.parameters,
         seconds=clock.seconds,
+    )
+    if private:
+        return fitted
+    relations = _find_relations(rows, bound) if request.needs.relations else None
+    _finish(clock, "relations")
+    fitted = replace(fitted, label_rule=label_rule, flags=flags, relations=relations)
+    return _learn_more(fitted, rows, scored, clock, request)
+
+
+def _learn_more(
+    fitted: Fitted, rows: EncodedRows, scored: ScoredRows, clock: Clock, request: FitRequest
+) -> Fitted:
+    """What else the search needs: models of the predictor and of accepted rows, and the rows."""
+    needs = request.needs
+    surrogate = _learn_surrogate(rows, scored, fitted.decision) if needs.surrogate else None
+    _finish(clock, "surrogate")
+    # Last because it keeps the most memory.
+    plausibility = _learn_plausibility(rows, scored.valid, fitted.generator, request)
+    _finish(clock, "plausibility")
+    return replace(
+        fitted,
+        surrogate=surrogate,
+        plausibility=plausibility,
+        training_rows=np.unique(rows_as_bytes(rows.codes.T)) if needs.training_rows else None,
+        value_counts=tuple(_count(rows.codes[column]) for column in rows.schema.mutable),
     )
 
 
@@ -154,32 +163,6 @@ def _fit_generator(
         generator = with_limited_inputs(generator, request.parameters["generator"], rows.schema)
     return generator.fit(
         rows, is_desired, seed=seed, n_jobs=request.n_jobs, verbose=request.verbose
-    )
-
-
-def _public_part(
-    rows: EncodedRows,
-    decision: Decision,
-    generator: PrivateGenerator,
-    seed: int,
-    clock: Clock,
-    request: FitRequest,
-) -> Fitted:
-    """What an explainer with a private model keeps: nothing that was learned without noise.
-
-    That excludes the label rule, which follows from the scores of training rows, and the counts of
-    values. The distance is fitted on no rows at all.
-    """
-    nothing = rows.take(np.empty(0, dtype=np.int64))
-    return Fitted(
-        schema=rows.schema,
-        decision=decision,
-        generator=generator,
-        distance=request.distance.fit(rows.schema, nothing, np.empty(0, dtype=bool)),
-        n_desired=int(generator.n_desired_),
-        seed=seed,
-        parameters=request.parameters,
-        seconds=clock.seconds,
     )
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from .candidates import Candidates
 from .constraints.limits import FactualLimits
-from .kernels import Codes, IntArray, apply_limits, person_keys
+from .kernels import Codes, IntArray, person_keys
 from .model.registry import require
 from .protocols import DrawRequest, Generator
 from .tables.columns import canonical_floats
@@ -51,7 +51,11 @@ def blocks(
     n_smaller: int = 0,
     n_least: int = 1,
 ) -> Iterator[FactualBlock]:
-    """People in blocks whose candidates, ``n_rows`` each, take about ``memory`` megabytes."""
+    """People in blocks whose candidates, ``n_rows`` each, take about ``memory`` megabytes.
+
+    The first ``n_smaller`` blocks are smaller, each half of the next. There are at least
+    ``n_least``, unless people are fewer.
+    """
     order = np.argsort(factual_limits.group[positions], kind="stable")
     positions, group = positions[order], factual_limits.group[positions[order]]
     opens_group = np.diff(group, prepend=-1) > 0
@@ -60,7 +64,7 @@ def blocks(
     if n_least > 1:
         # One byte more, so that the last person is in the last block.
         block_bytes = min(block_bytes, (row_bytes.max(initial=0) + 1) * n_rows / n_least)
-    # Up to each person, in whole blocks. The first blocks are smaller, each half of the next.
+    # Up to each person, in whole blocks.
     n_blocks = row_bytes * (n_rows / block_bytes)
     ends = np.cumsum(0.5 ** np.arange(n_smaller, 0, -1))
     n_small = np.searchsorted(ends, n_blocks, side="right")
@@ -98,7 +102,7 @@ def generate(
     features, codes = _with_tables(rows, tables), sampled.codes
     if not capabilities.limits:
         limits = factual_limits.limits(positions, features)
-        codes = codes if limits is None else apply_limits(limits, codes, rows.schema.mutable)
+        codes = codes if limits is None else limits.apply(rows.schema.mutable, codes)
     own_codes = _own_codes(rows, block.positions, features)
     return Candidates.of(rows, block.positions, codes, own_codes, tables, group)
 

@@ -35,8 +35,8 @@ USED_BY_FIT = (
 def check_parameters(given: Any) -> None:
     """Raise for the first parameter of an explainer that cannot work."""
     if given.n_samples is not None:
-        check_whole("n_samples", given.n_samples, 1, 2**31 - 1)
-    check_whole("n_counterfactuals", given.n_counterfactuals, 1, 2**31 - 1)
+        check_count("n_samples", given.n_samples)
+    check_count("n_counterfactuals", given.n_counterfactuals)
     if given.diversity is not None:
         check_real("diversity", given.diversity, "None or a number from 0 to 1", most=1.0)
     check_seconds(given.max_seconds)
@@ -55,6 +55,15 @@ def check_parameters(given: Any) -> None:
             )
 
 
+def _check_n_jobs(n_jobs: Any) -> None:
+    whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (whole and n_jobs != 0 and abs(n_jobs) < 2**31):
+        raise ParameterError(
+            f"n_jobs must be None or a whole number other than 0, got {shorten(n_jobs)}. "
+            "1 uses one thread, -1 all cores."
+        )
+
+
 def _check_ignore_relations(given: Any) -> None:
     listed = isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given)
     if not isinstance(given, bool) and not listed:
@@ -70,17 +79,17 @@ def check_seconds(max_seconds: Any) -> None:
         check_real("max_seconds", max_seconds, "a number of seconds > 0", zero=False)
 
 
+def check_seed(random_state: Any) -> None:
+    """Raise unless a seed is None or a whole number of 64 bits."""
+    if random_state is not None:
+        check_whole("random_state", random_state, 0, 2**64 - 1)
+
+
 def check_robustness(n_perturbations: Any, scale: Any, random_state: Any) -> None:
     """Raise for the first parameter of ``robustness`` that cannot work."""
     check_whole("n_perturbations", n_perturbations, 1, 100_000)
     check_real("scale", scale, "a number above 0 and up to 1", zero=False, most=1.0)
     check_seed(random_state)
-
-
-def check_seed(random_state: Any) -> None:
-    """Raise unless a seed is None or a whole number of 64 bits."""
-    if random_state is not None:
-        check_whole("random_state", random_state, 0, 2**64 - 1)
 
 
 def learned_parameters(given: Any) -> dict[str, Any]:
@@ -99,6 +108,19 @@ def check_unchanged(given: Any, learned: Mapping[str, Any]) -> None:
             raise NotFittedError(
                 f"{name} was changed after fit, which has no effect yet. Fit again."
             )
+
+
+def _frozen(value: Any) -> Any:
+    """A copy of a value, unaffected by later changes of the original."""
+    if isinstance(value, np.ndarray):
+        return tuple(value) if value.ndim else value.item()
+    if isinstance(value, (list, pd.Index, pd.Series)):
+        return tuple(value)
+    return value.copy() if isinstance(value, (dict, set)) else value
+
+
+def _same(first: Any, second: Any) -> bool:
+    return first is second or (type(first) is type(second) and bool(first == second))
 
 
 def check_real(
@@ -143,39 +165,11 @@ def check_real(
         raise ParameterError(f"{name} must be {expected}, got {shorten(value)}.")
 
 
-def check_count(name: str, value: Any, *, least: int = 1) -> None:
-    """Raise unless a parameter is a whole number from ``least`` that fits in 32 bits.
-
-    Parameters
-    ----------
-    name, value
-        The parameter.
-    least
-        The smallest number.
-
-    Raises
-    ------
-    ParameterError
-        If it is none.
-
-    Examples
-    --------
-    >>> check_count("n_trees", 10)
-    """
-    check_whole(name, value, least, 2**31 - 1)
-
-
-def _frozen(value: Any) -> Any:
-    """A copy of a value, unaffected by later changes of the original."""
-    if isinstance(value, np.ndarray):
-        return tuple(value) if value.ndim else value.item()
-    if isinstance(value, (list, pd.Index, pd.Series)):
-        return tuple(value)
-    return value.copy() if isinstance(value, (dict, set)) else value
-
-
-def _same(first: Any, second: Any) -> bool:
-    return first is second or (type(first) is type(second) and bool(first == second))
+def _is_infinite(value: Real) -> bool:
+    try:
+        return math.isinf(value)
+    except OverflowError:  # an integer too large for a float
+        return True
 
 
 def check_whole(name: str, value: Any, least: int, most: int) -> None:
@@ -204,20 +198,26 @@ def check_whole(name: str, value: Any, least: int, most: int) -> None:
         )
 
 
-def _is_infinite(value: Real) -> bool:
-    try:
-        return math.isinf(value)
-    except OverflowError:  # an integer too large for a float
-        return True
+def check_count(name: str, value: Any, *, least: int = 1) -> None:
+    """Raise unless a parameter is a whole number from ``least`` that fits in 32 bits.
 
+    Parameters
+    ----------
+    name, value
+        The parameter.
+    least
+        The smallest number.
 
-def _check_n_jobs(n_jobs: Any) -> None:
-    whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and not (whole and n_jobs != 0 and abs(n_jobs) < 2**31):
-        raise ParameterError(
-            f"n_jobs must be None or a whole number other than 0, got {shorten(n_jobs)}. "
-            "1 uses one thread, -1 all cores."
-        )
+    Raises
+    ------
+    ParameterError
+        If it is none.
+
+    Examples
+    --------
+    >>> check_count("n_trees", 10)
+    """
+    check_whole(name, value, least, 2**31 - 1)
 
 
 def check_flag(name: str, value: Any, *, counts: bool = False) -> None:

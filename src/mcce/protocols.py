@@ -226,15 +226,9 @@ class DrawRequest:
         (n_groups, n_codes) or None
             True where a group may have a code; None if all may have all.
         """
-        if self.limits is None or not (self.limits.first[position] >= 0).any():
+        if self.limits is None or not self.limits.is_limited(position):
             return None
-        first, last = self.limits.first[position], self.limits.last[position]
-        allowed = np.ones((first.size, n_codes), dtype=bool)
-        for group in np.flatnonzero(first >= 0):
-            allowed[group] = False
-            for low, high in self.limits.runs[first[group] : last[group]]:
-                allowed[group, low : high + 1] = True
-        return allowed
+        return self.limits.allow(position, np.arange(n_codes))
 
     def kept(self, position: int, codes: Codes, possible: BoolArray) -> tuple[Codes, BoolArray]:
         """Which draws of a feature keep the own value of their group.
@@ -260,8 +254,8 @@ class DrawRequest:
         if self.limits is not None:
             bound = (self.limits.first[position] >= 0)[self.group]
             own = np.where(bound, self.limits.own[position][self.group], own)
-            low, high = self.limits.near[position][self.group].T
-            kept = bound & (~possible | ((low <= codes) & (codes <= high)))
+            near = self.limits.are_near(position, codes.reshape(self.keys.size, -1)).ravel()
+            kept = bound & (~possible | near)
         return own.astype(np.int32), kept
 
 
@@ -377,7 +371,7 @@ class CapableGenerator(Generator, Protocol):
     ...         return Draws(np.stack([pick(keys, int(at), np.full(keys.shape, n))
     ...                                for at, n in pairs]).astype(np.int32))
     ...
-    ...     def log_likelihood(self, rows):
+    ...     def log_likelihood(self, rows, *, decision=True):
     ...         seen = (rows.codes[self.mutable] >= 0).all(axis=0)
     ...         return np.where(seen, -np.log(self.n_codes).sum(), -np.inf)
     >>> frame = pd.DataFrame({"age": [30, 40] * 10, "salary": range(20)})
@@ -421,8 +415,8 @@ class CapableGenerator(Generator, Protocol):
         """
         ...
 
-    def log_likelihood(self, rows: EncodedRows) -> FloatArray:
-        """Log-probability of each row's mutable values, given the desired decision.
+    def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
+        """Log-probability of each row's mutable values, given its immutable ones and a decision.
 
         Needed for the capability ``density``.
 
@@ -430,6 +424,8 @@ class CapableGenerator(Generator, Protocol):
         ----------
         rows
             The rows; a value that is not in the training data has the code -1.
+        decision
+            The decision that they are given; ``MCCE.log_likelihood`` gives the desired one.
 
         Returns
         -------

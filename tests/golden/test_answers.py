@@ -13,7 +13,7 @@ import pytest
 
 from golden_cases import FOLDER, SITUATIONS, german, scorecard
 from mcce import MCCE
-from pins import assert_pinned, pinned, plain
+from pins import HOW_SURE, assert_pinned, pinned, plain
 
 ANSWERS, LIKELIHOODS, TABLE = (
     FOLDER / name for name in ("answers.jsonl", "log_likelihoods.jsonl", "german_credit.csv")
@@ -32,7 +32,7 @@ def table() -> str:
         random_state=2023,
     ).fit(german())
     result = explainer.explain(german()[scorecard(german()) < 60].head(100))
-    return result.frame.join(result.measures).to_csv(lineterminator="\n")
+    return result.frame.join(result.measures.drop(columns=HOW_SURE)).to_csv(lineterminator="\n")
 
 
 def likelihoods(name: str) -> list[float]:

@@ -14,6 +14,7 @@ import pandas as pd
 import mcce
 from mcce import MCCE, TreeChain
 from mcce import constraints as c
+from pins import HOW_SURE
 from saved import answers
 
 SAVED = Path(__file__).with_name("explainer.mcce")
@@ -84,7 +85,7 @@ def fitted() -> MCCE:
 def described(explainer: MCCE) -> str:
     """Answers and their measures, as text."""
     result = answers(explainer, customers().tail(N_PEOPLE))
-    measures = result.measures.astype(float, errors="ignore").round(9)
+    measures = result.measures.drop(columns=HOW_SURE).astype(float, errors="ignore").round(9)
     return result.frame.join(measures).to_csv(lineterminator="\n")
 
 

@@ -43,6 +43,8 @@ MEASURES = {
     "no_peers": "no_reference_group",
     "proven": "proven",
 }
+# Of the surrogate, and no part of what is pinned.
+HOW_SURE = ["margin", "margin_steps", "robust", "margin_word"]
 PEOPLE = {
     "status": "status",
     "score": "score",
@@ -96,6 +98,9 @@ def build(predictor: Any, desired: Any, search: Any, **settings: Any) -> MCCE:
     of_search = {name: named.pop(name) for name in OF_SEARCH if name in named}
     if search == "exact":
         of_search.pop("max_samples", None)
+    elif search != "paper":
+        # The default margin has tests of its own.
+        of_search.setdefault("margin", 0.0)
     if of_search:
         search = bounded(search, **of_search)
     return MCCE(predictor, desired, search=search, random_state=2023, **named)
@@ -198,7 +203,7 @@ def _columns(
     """The rows of a table by the words of the files; columns that it has."""
     # Nothing is recomputed in what is pinned, so actions are changes.
     assert "n_actions" not in table or (table["n_actions"] == table["sparsity"]).all()
-    others = {"reason", "reason_kind", "factual", "n_actions"}
+    others = {"reason", "reason_kind", "factual", "n_actions", *HOW_SURE}
     unknown = set(table.columns) - set(names.values()) - others
     assert not unknown, f"columns that nothing pins: {unknown}"
     here = {k: list(table[v]) for k, v in names.items() if v in table and k not in without}

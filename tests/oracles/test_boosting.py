@@ -232,7 +232,7 @@ def test_a_product_and_a_level_are_learned():
     frame, total = bills(3000)
     rows = Schema.learn_rows(frame)
 
-    model = BoostedTrees().fit(BinnedColumns.of(rows), total, row_numbers=np.arange(2000))
+    model = BoostedTrees.fit(BinnedColumns.of(rows), total, row_numbers=np.arange(2000))
 
     missed = total[2000:] - model.predict(rows.tree_codes)[2000:]
     assert 1 - (missed**2).mean() / total[2000:].var() > 0.99
@@ -248,11 +248,11 @@ def test_the_order_of_training_rows_changes_no_bit_and_other_rows_and_inputs_are
     part = BinnedColumns(table.codes[:, some], table.ordered, table.tables)
     inputs = np.array([0, 2])
 
-    model = BoostedTrees(n_trees=10).fit(table, total)
-    mixed_model = BoostedTrees(n_trees=10).fit(mixed_table, total[mixed])
-    of_some = BoostedTrees(n_trees=5).fit(table, total, row_numbers=some)
-    of_part = BoostedTrees(n_trees=5).fit(part, total[some])
-    of_two = BoostedTrees(n_trees=5).fit(table, total, inputs=inputs)
+    model = BoostedTrees.fit(table, total, Boosting(n_trees=10))
+    mixed_model = BoostedTrees.fit(mixed_table, total[mixed], Boosting(n_trees=10))
+    of_some = BoostedTrees.fit(table, total, Boosting(n_trees=5), row_numbers=some)
+    of_part = BoostedTrees.fit(part, total[some], Boosting(n_trees=5))
+    of_two = BoostedTrees.fit(table, total, Boosting(n_trees=5), inputs=inputs)
 
     predicted = model.predict(rows.tree_codes)
     assert np.array_equal(predicted[mixed], mixed_model.predict(mixed_rows.tree_codes))
@@ -270,7 +270,9 @@ def test_levels_are_ordered_by_their_mean_response():
     response = pd.Series(level).map({"a": 5.0, "b": 1.0, "c": 5.0, "d": 0.0}).to_numpy()
     rows = Schema.learn_rows(pd.DataFrame({"level": level}))
 
-    model = BoostedTrees(n_trees=1, max_leaves=2, shrinkage=1).fit(BinnedColumns.of(rows), response)
+    model = BoostedTrees.fit(
+        BinnedColumns.of(rows), response, Boosting(n_trees=1, max_leaves=2, shrinkage=1)
+    )
 
     assert model.predict(rows.tree_codes[:, :4]) == pytest.approx([5.0, 0.5, 5.0, 0.5])
 
@@ -279,8 +281,8 @@ def test_rare_and_unseen_levels_are_predicted_alike():
     level = np.array([*"ab" * 50, *"cdefg"])
     rows = Schema.learn_rows(pd.DataFrame({"level": level}))
 
-    model = BoostedTrees(n_trees=3, min_samples_leaf=5).fit(
-        BinnedColumns.of(rows), (level == "a") * 2.0
+    model = BoostedTrees.fit(
+        BinnedColumns.of(rows), (level == "a") * 2.0, Boosting(n_trees=3, min_samples_leaf=5)
     )
 
     unseen = rows.schema.encode(pd.DataFrame({"level": ["z"]}))
@@ -310,13 +312,13 @@ def test_odd_responses_are_predicted_or_refused():
     rows = Schema.learn_rows(bills(200)[0])
     table = BinnedColumns.of(rows)
 
-    constant = BoostedTrees().fit(table, np.full(200, 7.25)).predict(rows.tree_codes)
-    extreme = BoostedTrees(n_trees=50).fit(table, np.repeat([-1e308, 1e308], 100))
+    constant = BoostedTrees.fit(table, np.full(200, 7.25)).predict(rows.tree_codes)
+    extreme = BoostedTrees.fit(table, np.repeat([-1e308, 1e308], 100), Boosting(n_trees=50))
 
     assert (constant == 7.25).all()
     assert np.isfinite(extreme.predict(rows.tree_codes)).all()
     with pytest.raises(ValueError, match="finite"):
-        BoostedTrees().fit(table, np.full(200, np.nan))
+        BoostedTrees.fit(table, np.full(200, np.nan))
 
 
 def test_columns_without_rows_or_values_can_be_binned():
@@ -353,10 +355,13 @@ def test_the_screen_finds_every_column_that_matters(kind):
 
 
 def test_a_model_from_its_arrays_predicts_the_same_and_nothing_else_is_accepted():
-    n_codes, chance = np.array([40, 3, 90]), np.random.default_rng(0)
-    codes = np.array([chance.integers(0, n, 500) for n in n_codes], dtype=np.int32)
-    table = BinnedColumns.learn(codes, n_codes, np.array([True, False, True]), np.zeros(3, bool))
-    fitted = BoostedTrees(n_trees=4).fit(table, codes[0] * 1.5, inputs=np.array([0, 1]))
+    chance = np.random.default_rng(0)
+    sizes = {"a": 40, "b": 3, "c": 90}
+    frame = pd.DataFrame({name: chance.integers(0, n, 500) for name, n in sizes.items()})
+    rows = Schema.learn_rows(frame.astype({"b": str}))
+    codes, table = rows.tree_codes, BinnedColumns.of(rows)
+    n_codes = np.array([feature.n_codes for feature in rows.schema.features])
+    fitted = BoostedTrees.fit(table, codes[0] * 1.5, Boosting(n_trees=4), inputs=np.array([0, 1]))
 
     plain = pack_boosted(fitted)
 

@@ -15,7 +15,6 @@ from scipy.stats import chisquare
 
 import numpy_kernels
 from kernel_cases import SIZES, codes_of, forest_of, limits_of, response_of, stays_of
-from mcce.constraints.limits import are_allowed, evenly_spaced
 from mcce.kernels import (
     DRAWS_VERSION,
     LEAF,
@@ -379,9 +378,9 @@ def limits_of_three_people():
 def test_people_may_change_to_codes_of_their_runs_that_are_far_enough():
     limits, codes = limits_of_three_people(), np.arange(-1, 11)
 
-    allowed = [codes[theirs].tolist() for theirs in are_allowed(limits, 1, codes)]
-    of_each = are_allowed(limits, 1, np.array([[2, 4], [2, 1], [2, 0]]))
-    free = are_allowed(limits, 0, codes)
+    allowed = [codes[theirs].tolist() for theirs in limits.allow_change(1, codes)]
+    of_each = limits.allow_change(1, np.array([[2, 4], [2, 1], [2, 0]]))
+    free = limits.allow_change(0, codes)
 
     assert allowed == [[2, 3, 9], [0, 1], []]
     assert of_each.tolist() == [[True, False], [False, True], [False, False]]
@@ -389,6 +388,6 @@ def test_people_may_change_to_codes_of_their_runs_that_are_far_enough():
 
 
 def test_codes_spread_evenly_over_the_runs_of_each_person():
-    spread = evenly_spaced(limits_of_three_people(), 1, 3)
+    spread = limits_of_three_people().evenly_spaced(1, 3)
 
     assert spread.tolist() == [[3, 5, 9], [0, 1, -1], [-1, -1, -1]]

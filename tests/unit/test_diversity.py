@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -62,22 +64,55 @@ def test_a_needless_candidate_is_dropped_even_if_every_draw_is_requested():
     assert several.frame.to_numpy().tolist() == [[1, 0]]
 
 
-@pytest.mark.parametrize("search", ["balanced", "plausible"])
-def test_other_searches_do_not_repeat_the_changes_of_a_better_answer_either(search):
+def requests(result):
+    """What the answers of each person ask for: level or direction, and by how much, by feature."""
+    asked = {}
+    for (person, _), cells in result.changes().groupby(["factual", "rank"]):
+        made = {}
+        for _, one in cells[cells["kind"] == "action"].iterrows():
+            if isinstance(one["before"], str):
+                made[one["feature"], one["after"]] = 0
+            else:
+                by = one["after"] - one["before"]
+                made[one["feature"], by > 0] = abs(by)
+        asked.setdefault(person, []).append(made)
+    return asked
+
+
+def asks_for_less(longer, shorter):
+    shared = [(longer[key], shorter[key]) for key in shorter]
+    return all(a <= b for a, b in shared) and any(0 < a <= b / 2 for a, b in shared)
+
+
+@pytest.mark.parametrize("diversity", [None, 0.5])
+@pytest.mark.parametrize("search", ["balanced", "plausible", "sparse", "near"])
+def test_no_answer_asks_for_the_same_as_another_or_needlessly_for_more(search, diversity):
     chance = np.random.default_rng(0)
-    table = pd.DataFrame(chance.integers(0, 6, (300, 4)), columns=list("abcd"))
-    explainer = MCCE(lambda f: f.sum(axis=1), (14, 99), search=search, random_state=0)
-    explainer.set_params(n_counterfactuals=4, diversity=0.5).fit(table)
+    table = pd.DataFrame(chance.integers(0, 20, (400, 4)), columns=list("abcd"))
+    table["job"] = chance.choice(["none", "part", "full"], 400)
+    table["sum"] = table["a"] + table["b"]
+    points = lambda f: f["sum"] + f["c"] - f["d"] + 9 * (f["job"] == "full") - (f["a"] - 9).abs()
+    explainer = MCCE(points, (22, 99), search=search, random_state=0)
+    explainer.set_params(n_counterfactuals=4, diversity=diversity).fit(table)
 
-    result = explain(explainer, table[table.sum(axis=1) < 9].head(15))
+    result = explain(explainer, table[points(table) < 10].head(25))
 
-    assert (result.people["n_counterfactuals"] > 1).any()
-    for _, cells in result.changes().groupby("factual"):
-        made = [
-            frozenset(zip(one["feature"], one["after"], strict=True))
-            for _, one in cells.groupby("rank")
-        ]
-        assert not any(better < later for at, later in enumerate(made) for better in made[:at])
+    asked = requests(result)
+    assert sum(len(plans) > 2 for plans in asked.values()) > 15
+    assert (result.changes()["kind"] == "consequence").any()
+    for plans in asked.values():
+        for one, other in permutations(plans, 2):
+            assert not one.keys() >= other.keys() or asks_for_less(one, other)
+
+
+def test_there_are_fewer_answers_if_all_others_would_ask_for_the_same():
+    table = pd.DataFrame(np.random.default_rng(0).integers(0, 40, (200, 2)), columns=["a", "b"])
+    explainer = MCCE(lambda f: f["a"], (30, 99), random_state=0, n_counterfactuals=3)
+
+    result = explain(explainer.fit(table), table[table["a"] < 20].head(20))
+
+    assert len(result.frame) == 20
+    assert not len(result.missing)
 
 
 class Forgetful:

@@ -224,7 +224,7 @@ class Requirements:
         no_constraints = Constraints.bind(None, fitted.schema)
         recomputes = search.consequences == "recompute"
         return cls(
-            fitted.decision.with_margin(search.margin),
+            fitted.decision.with_margin(search.margin or 0.0),
             constraints,
             [found.relation for found in relations],
             row_rules(weighing, search, no_constraints, relations, {}),

@@ -7,9 +7,8 @@ draws, filters for rows, weights for the distance, and the final check of what i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .conditions import Condition
-from .constraint import Constraint
+from .constraint import Constraint, RowConstraint
 from .derived import Derived
 from .files import read_constraints
 from .kinds import (
@@ -29,15 +28,28 @@ from .kinds import (
     Discouraged,
     FeatureConstraint,
     Frozen,
-    MaxChanges,
     Step,
     Together,
     Weight,
+    closest_level,
 )
 
-# Only a level that was nearly spelled out is suggested: levels are training data. It is looked for
-# among this many.
-LIKE_A_LEVEL, MAX_COMPARED = 0.8, 10_000
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """Rows of any origin that are proposed to people; what they change shows by their values."""
+
+    factuals: EncodedRows
+    owner: IntArray
+    frame: pd.DataFrame
+
+    def changed(self, positions: Sequence[int]) -> BoolArray:
+        """Which of some features each row changes, shape (n_positions, n_rows)."""
+        before, after = self.factuals.frame, self.frame
+        changed = [
+            differ(before.iloc[:, at].iloc[self.owner], after.iloc[:, at]) for at in positions
+        ]
+        return np.array(changed, dtype=bool).reshape(len(changed), self.owner.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +90,16 @@ class Constraints:
         by_feature: dict[int, list[FeatureConstraint]] = {}
         for constraint in self.listed:
             if isinstance(constraint, FeatureConstraint):
-                position = self._position[constraint.features[0]]
+                position = self.schema.position_of[constraint.features[0]]
                 by_feature.setdefault(position, []).append(constraint)
         return by_feature
 
     @cached_property
     def steps(self) -> Mapping[int, Step]:
         """Steps by position of their feature."""
-        return {self._position[c.features[0]]: c for c in self.listed if isinstance(c, Step)}
+        return {
+            self.schema.position_of[c.features[0]]: c for c in self.listed if isinstance(c, Step)
+        }
 
     @cached_property
     def weights(self) -> FloatArray | None:
@@ -93,7 +107,7 @@ class Constraints:
         weights = [c for c in self.listed if isinstance(c, Weight)]
         if not weights:
             return None
-        given = {self._position[weight.features[0]]: weight.weight for weight in weights}
+        given = {self.schema.position_of[weight.features[0]]: weight.weight for weight in weights}
         return np.array([given.get(int(position), 1.0) for position in self.schema.mutable])
 
     @property
@@ -117,34 +131,21 @@ class Constraints:
     ) -> dict[int, BoolArray]:
         """Which counterfactuals make a discouraged change of each feature, by its position."""
         found: dict[int, BoolArray] = {}
+        given = GivenRows(rows, owner, frame)
         for rule in self.discouraged if owner.size else ():
-            at = self._position[rule.features[0]]
-            before = rows.frame.iloc[:, at].iloc[owner].reset_index(drop=True)
-            after = frame.iloc[:, at].reset_index(drop=True)
-            allowed = rule.as_never.allows(self.schema.features[at], before, after)
-            found[at] = found.get(at, False) | (differ(before, after) & ~allowed)
+            at = self.schema.position_of[rule.features[0]]
+            found[at] = found.get(at, False) | ~rule.as_never.keeps(given)
         return found
 
     @property
-    def of_rows(self) -> list[MaxChanges | Together | DeclaredRelation | Derived]:
+    def of_rows(self) -> list[RowConstraint]:
         """Constraints on whole rows."""
-        return [
-            c
-            for c in self.listed
-            if isinstance(c, (MaxChanges, Together, DeclaredRelation, Derived))
-        ]
+        return [c for c in self.listed if isinstance(c, RowConstraint)]
 
     @property
     def derived(self) -> list[Derived]:
         """Columns that are computed from others."""
         return [c for c in self.listed if isinstance(c, Derived)]
-
-    def keeps_derived(
-        self, constraint: Derived, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
-    ) -> BoolArray:
-        """Whether counterfactuals obey a formula, or deviate from it as their factuals do."""
-        own = constraint.deviation(rows.frame)[owner]
-        return constraint.keeps(frame, own, self.schema.features[self._position[constraint.target]])
 
     def frozen(self, rows: EncodedRows) -> Mapping[int, BoolArray]:
         """Factuals for whom a feature is frozen, by position of the feature."""
@@ -152,8 +153,8 @@ class Constraints:
         for constraint in self.listed:
             if not isinstance(constraint, Frozen):
                 continue
-            whose = self._applies_to(constraint, rows)
-            for position in map(self._position.__getitem__, constraint.features):
+            whose = constraint.applies_to(rows)
+            for position in map(self.schema.position_of.__getitem__, constraint.features):
                 if self.schema.features[position].immutable:
                     continue
                 frozen[position] = frozen.get(position, False) | whose
@@ -165,74 +166,28 @@ class Constraints:
         whole = [one for one in self.listed if isinstance(one, Frozen) and one.where is None]
         return {name for constraint in whole for name in constraint.features}
 
-    def mutable_places(self, constraint: MaxChanges | Together) -> list[int]:
-        """Places of a constraint's features among the mutable ones; all if it names none."""
-        if not constraint.features:
-            return list(range(self.schema.mutable.size))
-        place_of = {int(position): place for place, position in enumerate(self.schema.mutable)}
-        return [place_of[self._position[name]] for name in constraint.features]
+    def mutable_places(self, constraint: Together) -> IntArray:
+        """Places of a constraint's features among the mutable ones."""
+        positions = [self.schema.position_of[name] for name in constraint.features]
+        return np.searchsorted(self.schema.mutable, positions)
 
     def broken(
         self, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
     ) -> dict[str, BoolArray]:
         """Counterfactuals that break a constraint of each name; decided by their values alone."""
-        if not self.listed or not len(frame):
-            return {}
-        own = rows.frame.iloc[owner].reset_index(drop=True)
-        pairs = zip(own.items(), frame.items(), strict=True)
-        changed = np.array([differ(before, after) for (_, before), (_, after) in pairs])
-        broken: dict[str, BoolArray] = {}
-        for constraint in self.listed:
-            # These say what counts as close, or what comes last, not what is allowed.
-            if isinstance(constraint, (Weight, Step, Discouraged)):
-                continue
-            breaks = self._breaks(constraint, rows, owner, frame, own, changed)
+        given, broken = GivenRows(rows, owner, frame), dict[str, BoolArray]()
+        for constraint in self.limiting if len(frame) else ():
             # Several constraints may have the same name.
+            breaks = ~constraint.keeps(given)
             broken[constraint.name] = broken.get(constraint.name, False) | breaks
         return broken
-
-    def _breaks(
-        self,
-        constraint: Constraint,
-        rows: EncodedRows,
-        owner: IntArray,
-        frame: pd.DataFrame,
-        own: pd.DataFrame,
-        changed: BoolArray,
-    ) -> BoolArray:
-        """Which counterfactuals break a constraint, given people's own rows and what changed."""
-        positions = [self._position[name] for name in constraint.features]
-        if isinstance(constraint, FeatureConstraint):
-            (at,) = positions
-            before, after = own.iloc[:, at], frame.iloc[:, at]
-            return changed[at] & ~constraint.allows(self.schema.features[at], before, after)
-        if isinstance(constraint, Frozen):
-            return changed[positions].any(axis=0) & self._applies_to(constraint, rows)[owner]
-        if isinstance(constraint, DeclaredRelation):
-            return ~constraint.holds(frame, self.schema.adapter, own)
-        if isinstance(constraint, Derived):
-            return ~self.keeps_derived(constraint, rows, owner, frame)
-        if isinstance(constraint, (MaxChanges, Together)):
-            return ~constraint.holds(changed[positions or self.schema.mutable.tolist()])
-        raise TypeError(f"Constraints of the kind {constraint.kind!r} are not checked.")
-
-    @cached_property
-    def _position(self) -> dict[Hashable, int]:
-        return {name: at for at, name in enumerate(self.schema.names)}
-
-    def _applies_to(self, constraint: Frozen, rows: EncodedRows) -> BoolArray:
-        """Factuals that a frozen constraint applies to."""
-        # A category or object of pandas that stands for numbers is compared as numbers.
-        converted = rows.adapter.needs_conversion
-        people = rows.as_given() if converted else rows.in_given_order(rows.frame)
-        return constraint.holds_for(people, rows.index, rows.adapter)
 
     def _check(self, constraint: Constraint) -> None:
         condition = constraint.parsed
         if condition is not None:
             self._check_own_names(constraint, condition)
         for name in (*constraint.features, *(condition.names if condition else ())):
-            if name not in self._position:
+            if name not in self.schema.position_of:
                 raise ConstraintError(
                     f"{constraint.quoted}: there is no column {shorten(name)}."
                     f"{did_you_mean(name, self.schema.names)} "
@@ -240,7 +195,9 @@ class Constraints:
                 )
         if condition is not None:
             self._check_levels(constraint, condition)
-        features = [self.schema.features[self._position[name]] for name in constraint.features]
+        features = [
+            self.schema.features[self.schema.position_of[name]] for name in constraint.features
+        ]
         fixed = [feature.name for feature in features if feature.immutable]
         if fixed and not isinstance(constraint, (DeclaredRelation, Derived, Frozen)):
             raise ConstraintError(
@@ -253,7 +210,7 @@ class Constraints:
         """Raise if an own value may be meant to be a column of that name."""
         for name in condition.own_names:
             column = f"old.{name}"
-            if column in self._position and condition.may_mean_column(column):
+            if column in self.schema.position_of and condition.may_mean_column(column):
                 raise ConstraintError(
                     f"{constraint.quoted}: {column} may be the person's own value of "
                     f"{shorten(name)} or the column {shorten(column)}. Write old.`{name}` for the "
@@ -263,10 +220,10 @@ class Constraints:
     def _check_levels(self, constraint: Constraint, condition: Condition) -> None:
         """Raise if a column is compared with a string that is none of its levels."""
         for name, level in condition.levels():
-            feature = self.schema.features[self._position[name]]
+            feature = self.schema.features[self.schema.position_of[name]]
             known = feature.level_codes if feature.kind == "categorical" else {}
             if known and level not in known and all(isinstance(one, str) for one in known):
-                close = did_you_mean(level, islice(known, MAX_COMPARED), LIKE_A_LEVEL)
+                close = closest_level(level, feature)
                 raise ConstraintError(
                     f"{constraint.quoted}: {shorten(level)} is no level of {shorten(name)}.{close} "
                     "Check how it is written."

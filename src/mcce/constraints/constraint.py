@@ -4,14 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
 
 from ..errors import ConstraintError, shorten
+from ..kernels import BoolArray, IntArray
 from ..tables.features import Feature
+from ..tables.schema import EncodedRows
 from .conditions import Condition
 
 # Constraints that are made from any number of features: together("age", "salary").
 OF_SEVERAL_FEATURES = ("frozen", "together")
+
+
+class ProposedRows(Protocol):
+    """Rows that are proposed to people, as constraints look at them."""
+
+    @property
+    def factuals(self) -> EncodedRows:
+        """The people."""
+        ...
+
+    @property
+    def owner(self) -> IntArray:
+        """Position of the person of each row."""
+        ...
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows, in the order of the schema."""
+        ...
+
+    def changed(self, positions: Sequence[int]) -> BoolArray:
+        """Which of some mutable features each row changes, shape (n_positions, n_rows)."""
+        ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,6 +111,20 @@ class Constraint:
             If it does not fit them.
         """
 
+    def keeps(self, rows: ProposedRows) -> BoolArray:
+        """Which proposed rows keep the constraint.
+
+        Parameters
+        ----------
+        rows
+            The rows, and whom they are proposed to.
+
+        Returns
+        -------
+        (n_rows,)
+        """
+        raise NotImplementedError
+
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """Name and keyword arguments of the function that makes this constraint.
 
@@ -105,6 +146,10 @@ class Constraint:
         if self.kind in OF_SEVERAL_FEATURES:
             return self.kind, {"features": list(self.features)} | given
         return self.kind, {"feature": self.features[0]} | given
+
+
+class RowConstraint(Constraint):
+    """Limits what changes together, or the values of a whole row."""
 
 
 def quote_name(name: object) -> str:

@@ -15,14 +15,14 @@ from ..kernels import BoolArray, FloatArray
 from ..tables.columns import is_time
 from ..tables.features import ULPS, Feature, epsilon
 from .conditions import Formula, to_floats
-from .constraint import Constraint
+from .constraint import ProposedRows, RowConstraint
 
 # Formulas that hold in a smaller share of the training rows are taken for mistakes.
 MIN_SHARE = 0.5
 
 
 @dataclass(frozen=True, repr=False)
-class Derived(Constraint):
+class Derived(RowConstraint):
     """A column that equals a formula, or differs from it as in the person's own row.
 
     ``features`` names the column, and then those of the formula.
@@ -75,8 +75,13 @@ class Derived(Constraint):
         given = target.resolution / 2 if self.tolerance is None else self.tolerance
         return float(given + ULPS * epsilon(target.table.dtype) * (largest + given))
 
-    def keeps(self, frame: pd.DataFrame, own: FloatArray, target: Feature) -> BoolArray:
-        """Whether rows obey it."""
+    def keeps(self, rows: ProposedRows) -> BoolArray:
+        """Rows that obey the formula, or deviate from it as their person does."""
+        schema, own = rows.factuals.schema, self.deviation(rows.factuals.frame)[rows.owner]
+        return self.holds(rows.frame, own, schema.features[schema.position_of[self.target]])
+
+    def holds(self, frame: pd.DataFrame, own: FloatArray, target: Feature) -> BoolArray:
+        """Where the formula holds, or the deviation from it is the person's ``own``."""
         most, deviation = self.allowed_deviation(target), self.deviation(frame)
         with np.errstate(invalid="ignore"):
             small = (np.abs(deviation) <= most) | (np.abs(deviation - own) <= most)
@@ -92,7 +97,7 @@ def warn_of_wrong_formulas(
     by_name = {feature.name: feature for feature in features}
     unknown = np.full(len(frame), np.nan)
     for derived in listed:
-        holds = derived.keeps(frame, unknown, by_name[derived.target])
+        holds = derived.holds(frame, unknown, by_name[derived.target])
         if holds.mean() < MIN_SHARE:
             warnings.warn(
                 f"{derived.quoted}: the formula holds in {int(holds.sum())} of {len(frame)} "

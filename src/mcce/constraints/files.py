@@ -25,7 +25,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,15 +85,36 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
     return constraints
 
 
-def make_constraints(content: Any) -> list[Constraint]:
-    """The constraints that an entry stands for, as a rule file has it.
+def make_constraints(entry: Any) -> list[Constraint]:
+    """The constraints that an entry stands for; a list of features makes one for each.
 
     Examples
     --------
     >>> make_constraints({"only_up": ["age", "salary"]})
     [only_up('age'), only_up('salary')]
     """
-    return list(_make_constraints(content))
+    if not isinstance(entry, Mapping) or len(entry) != 1:
+        raise ConstraintError(
+            "an entry must be the name of one constraint with its arguments, such as "
+            f'only_up = "age", got {shorten(entry)}.'
+        )
+    ((name, value),) = entry.items()
+    if name not in BUILDERS:
+        raise ConstraintError(
+            f"there is no constraint {shorten(name, 60)}.{did_you_mean(name, BUILDERS)} The "
+            f"constraints are {', '.join(BUILDERS)}."
+        )
+    if isinstance(value, Mapping):
+        return [_make_from_mapping(name, dict(value))]
+    if isinstance(value, list) and name in OF_SEVERAL_FEATURES:
+        return [_call(name, value, {})]
+    features = value if isinstance(value, list) else [value]
+    for feature in features:
+        if isinstance(feature, datetime.time):
+            raise ConstraintError(
+                f"{name}: the time {feature} is no column. Write the name in quotes."
+            )
+    return [_call(name, [feature], {}) for feature in features]
 
 
 def write_entry(constraint: Constraint) -> dict[str, Any]:
@@ -149,7 +170,12 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
     >>> parse_toml("age = [1, 2]", "labels.toml")
     {'age': [1, 2]}
     """
-    return _parse(text.replace("\r\n", "\n"), file)
+    text = text.replace("\r\n", "\n")
+    _check_bounds(text, file)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConstraintError(f"{file} is not valid TOML: {shorten(error, 200)}.") from None
 
 
 def _json_value(value: Any, constraint: Constraint) -> Any:
@@ -183,8 +209,8 @@ def _read_toml(text: str, file: str) -> list[tuple[str, Any]]:
     >>> _read_toml('[[rules]]\nonly_up = "age"', "rules.toml")
     [('line 2', {'only_up': 'age'})]
     """
+    listed = _listed_rules(parse_toml(text, file), file)
     text = text.replace("\r\n", "\n")
-    listed = _listed_rules(_parse(text, file), file)
     # A line of a string is no header.
     headers = _TOKEN.sub(lambda m: " " * len(m[0]) if "\n" in m[0].strip() else m[0], text)
     lines = [1 + text.count("\n", 0, header.end()) for header in _HEADER.finditer(headers)]
@@ -208,32 +234,6 @@ def _listed_rules(content: Mapping[str, Any], file: str) -> list[Any]:
             f"with 'only_up = \"age\"' below it, got {shorten(list(content))}."
         )
     return content["rules"]
-
-
-def _make_constraints(entry: Any) -> Iterator[Constraint]:
-    """The constraints that an entry stands for; a list of features makes one for each."""
-    if not isinstance(entry, Mapping) or len(entry) != 1:
-        raise ConstraintError(
-            "an entry must be the name of one constraint with its arguments, such as "
-            f'only_up = "age", got {shorten(entry)}.'
-        )
-    ((name, value),) = entry.items()
-    if name not in BUILDERS:
-        raise ConstraintError(
-            f"there is no constraint {shorten(name, 60)}.{did_you_mean(name, BUILDERS)} The "
-            f"constraints are {', '.join(BUILDERS)}."
-        )
-    if isinstance(value, Mapping):
-        yield _make_from_mapping(name, dict(value))
-    elif isinstance(value, list) and name in OF_SEVERAL_FEATURES:
-        yield _call(name, value, {})
-    else:
-        for feature in value if isinstance(value, list) else [value]:
-            if isinstance(feature, datetime.time):
-                raise ConstraintError(
-                    f"{name}: the time {feature} is no column. Write the name in quotes."
-                )
-            yield _call(name, [feature], {})
 
 
 def _make_from_mapping(name: str, arguments: dict[str, Any]) -> Constraint:
@@ -287,15 +287,6 @@ def _call(name: str, positional: list[Any], arguments: Mapping[str, Any]) -> Con
         raise
     except (TypeError, ValueError, ArithmeticError) as error:
         raise ConstraintError(f"{name}: {shorten(error, 150)}.") from None
-
-
-def _parse(text: str, file: str) -> dict[str, Any]:
-    """The content of a TOML text, whose bounds are checked first."""
-    _check_bounds(text, file)
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConstraintError(f"{file} is not valid TOML: {shorten(error, 200)}.") from None
 
 
 def _check_bounds(text: str, file: str) -> None:

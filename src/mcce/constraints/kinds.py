@@ -13,19 +13,24 @@ import math
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ConstraintError, shorten
+from ..errors import ConstraintError, did_you_mean, shorten
 from ..kernels import BoolArray, IntArray
 from ..tables.columns import EXACT_IN_FLOAT64, as_comparable, is_missing, is_time, plain, unit_of
 from ..tables.features import Feature
-from ..tables.frames import FrameAdapter
+from ..tables.schema import EncodedRows
 from .conditions import Condition
-from .constraint import Constraint
+from .constraint import Constraint, ProposedRows, RowConstraint
 from .derived import Derived
+
+# Only a level that was nearly spelled out is suggested: levels are training data. It is looked for
+# among this many.
+LIKE_A_LEVEL, MAX_COMPARED = 0.8, 10_000
 
 
 class FeatureConstraint(Constraint):
@@ -40,6 +45,13 @@ class FeatureConstraint(Constraint):
     def pairs(self, feature: Feature, own: Sequence[Any], new: Sequence[Any]) -> BoolArray:
         """Whether each own level (rows) may become each new level (columns)."""
         raise NotImplementedError
+
+    def keeps(self, rows: ProposedRows) -> BoolArray:
+        """Rows that leave the feature as it is, or change it as it may."""
+        schema = rows.factuals.schema
+        at = schema.position_of[self.features[0]]
+        before, after = rows.factuals.frame.iloc[:, at].iloc[rows.owner], rows.frame.iloc[:, at]
+        return ~rows.changed([at])[0] | self.allows(schema.features[at], before, after)
 
     def allows(self, feature: Feature, own: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
         """Whether each own value may become the new value beside it."""
@@ -249,15 +261,7 @@ class NeverAdvised(FeatureConstraint):
 
     def check(self, features: Sequence[Feature]) -> None:
         """The levels must occur in the training data; a direction needs numbers or an order."""
-        (feature,) = features
-        if self.direction is None:
-            _check_categorical(self.quoted, feature)
-            _check_levels(self.quoted, feature, self.levels)
-        elif feature.kind != "numeric" and not feature.ordered:
-            raise ConstraintError(
-                f"{self.quoted}: the levels of {shorten(feature.name)} have no order. List them "
-                "instead: levels=[...]."
-            )
+        _check_avoided(self, features)
 
     def bounds(self, feature: Feature, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As far as the other direction goes."""
@@ -289,7 +293,7 @@ class Discouraged(Constraint):
 
     def check(self, features: Sequence[Feature]) -> None:
         """As for a change that is never advised."""
-        NeverAdvised.check(self, features)  # type: ignore[arg-type]
+        _check_avoided(self, features)
 
 
 @dataclass(frozen=True, repr=False)
@@ -304,22 +308,29 @@ class Frozen(Constraint):
         """Whom it is for, if that is a string."""
         return Condition(self.where) if isinstance(self.where, str) else None
 
-    def holds_for(
-        self, frame: pd.DataFrame, labels: pd.Index[Any], adapter: FrameAdapter
-    ) -> BoolArray:
-        """Whether it applies to each factual; a function gets them in the user's type of frame."""
+    def keeps(self, rows: ProposedRows) -> BoolArray:
+        """Rows of people whom it is not for, and those that change none of its features."""
+        position_of = rows.factuals.schema.position_of
+        changed = rows.changed([position_of[name] for name in self.features])
+        return ~changed.any(axis=0) | ~self.applies_to(rows.factuals)[rows.owner]
+
+    def applies_to(self, people: EncodedRows) -> BoolArray:
+        """Which people it is for; a function gets them in the user's type of frame."""
         if self.where is None:
-            return np.ones(len(frame), dtype=bool)
+            return np.ones(len(people), dtype=bool)
+        # A category or object of pandas that stands for numbers is compared as numbers.
+        converted = people.adapter.needs_conversion
+        frame = people.as_given() if converted else people.in_given_order(people.frame)
         if isinstance(self.where, str):
             return Condition(self.where)(frame)
         if callable(self.where) and not len(frame):
             return np.zeros(0, dtype=bool)
         if callable(self.where):
-            rows = adapter.rows_to_native(frame.copy().set_axis(labels))
+            rows = people.adapter.rows_to_native(frame.copy().set_axis(people.index))
             answers = _call_condition(self.quoted, self.where, rows)
         else:
             answers = self.where
-        if isinstance(answers, pd.Series) and not answers.index.equals(labels):
+        if isinstance(answers, pd.Series) and not answers.index.equals(people.index):
             raise ConstraintError(
                 f"{self.quoted}: where is a Series with another index than the frame to explain. "
                 "Give it the same index, or pass a plain list or array."
@@ -328,7 +339,7 @@ class Frozen(Constraint):
 
 
 @dataclass(frozen=True, repr=False)
-class MaxChanges(Constraint):
+class MaxChanges(RowConstraint):
     """At most ``n`` of these features may change; no features means all."""
 
     n: int
@@ -344,24 +355,29 @@ class MaxChanges(Constraint):
         """Its number and its features."""
         return self.kind, {"n": self.n, "features": list(self.features)}
 
-    def holds(self, changed: BoolArray) -> BoolArray:
-        """Whether rows meet it, given which features change, shape (n_features, ...)."""
+    def keeps(self, rows: ProposedRows) -> BoolArray:
+        """Rows with few enough changes."""
+        schema = rows.factuals.schema
+        named = [schema.position_of[name] for name in self.features]
+        changed = rows.changed(named or schema.mutable.tolist())
         return np.asarray(changed.sum(axis=0) <= self.n)
 
 
 @dataclass(frozen=True, repr=False)
-class Together(Constraint):
+class Together(RowConstraint):
     """Either all of these features change or none does."""
 
     kind: ClassVar[str] = "together"
 
-    def holds(self, changed: BoolArray) -> BoolArray:
-        """Whether rows meet it, given which features change, shape (n_features, ...)."""
+    def keeps(self, rows: ProposedRows) -> BoolArray:
+        """Rows that change all or none."""
+        position_of = rows.factuals.schema.position_of
+        changed = rows.changed([position_of[name] for name in self.features])
         return np.asarray(changed.all(axis=0) | ~changed.any(axis=0))
 
 
 @dataclass(frozen=True, repr=False)
-class DeclaredRelation(Constraint):
+class DeclaredRelation(RowConstraint):
     """A condition that every counterfactual must meet, whatever it changes."""
 
     condition: Any
@@ -383,19 +399,22 @@ class DeclaredRelation(Constraint):
         text = self.condition if self.parsed is None else self.parsed.text
         return self.kind, {"name": self.title, "holds": text}
 
-    def holds(self, frame: pd.DataFrame, adapter: FrameAdapter, own: pd.DataFrame) -> BoolArray:
-        """Whether each row meets it, given the own rows of their people.
+    def keeps(self, rows: ProposedRows) -> BoolArray:
+        """Rows that meet it, given their person's own row.
 
         A function gets the type of frame of the training data.
         """
+        people, frame = rows.factuals, rows.frame
         if self.parsed is not None:
+            own = people.frame[list(self.parsed.own_names)].iloc[rows.owner]
             return self.parsed(frame, own)
         # Not every function of users can handle a frame without rows.
         if frame.empty:
             return np.zeros(len(frame), dtype=bool)
         title = f"relation {shorten(self.title)}"
-        rows = adapter.rows_for_predictor(frame.copy())
-        answers = _call_condition(title, self.condition, rows)
+        answers = _call_condition(
+            title, self.condition, people.schema.adapter.rows_for_predictor(frame.copy())
+        )
         if isinstance(answers, pd.Series) and not answers.index.equals(frame.index):
             raise ConstraintError(
                 f"{title}: the function returned a Series with another index than its rows. "
@@ -427,6 +446,10 @@ class Step(Constraint):
             raise ConstraintError(
                 f"{self.quoted}: the step must be above 0, got {shorten(self.step)}."
             )
+
+    def keeps(self, rows: ProposedRows) -> BoolArray:
+        """All rows: it says what counts as a change, not what is allowed."""
+        return np.ones(rows.owner.size, dtype=bool)
 
     def size(self, feature: Feature) -> float:
         """The step as a float, in the unit of the feature."""
@@ -504,6 +527,18 @@ def check_numeric(title: str, feature: Feature) -> None:
         )
 
 
+def _check_avoided(avoided: NeverAdvised | Discouraged, features: Sequence[Feature]) -> None:
+    (feature,) = features
+    if avoided.direction is None:
+        _check_categorical(avoided.quoted, feature)
+        _check_levels(avoided.quoted, feature, avoided.levels)
+    elif feature.kind != "numeric" and not feature.ordered:
+        raise ConstraintError(
+            f"{avoided.quoted}: the levels of {shorten(feature.name)} have no order. List them "
+            "instead: levels=[...]."
+        )
+
+
 def _check_categorical(title: str, feature: Feature) -> None:
     if feature.kind != "categorical":
         raise ConstraintError(
@@ -518,8 +553,14 @@ def _check_levels(title: str, feature: Feature, named: Iterable[Any]) -> None:
     if unknown:
         raise ConstraintError(
             f"{title}: {shorten(unknown)} are not levels of {shorten(feature.name)}, which has "
-            f"{len(known)} others in the training data. Check how they are written."
+            f"{len(known)} others in the training data.{closest_level(unknown[0], feature)} "
+            "Check how they are written."
         )
+
+
+def closest_level(level: object, feature: Feature) -> str:
+    """A sentence that suggests a level, or nothing."""
+    return did_you_mean(level, islice(feature.level_codes, MAX_COMPARED), LIKE_A_LEVEL)
 
 
 def _number(title: str, feature: Feature, value: Any) -> float:

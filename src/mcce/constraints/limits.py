@@ -16,7 +16,7 @@ from ..caching import cached_property
 from ..kernels import ANY_LEAF, BoolArray, Codes, DrawLimits, IntArray
 from ..tables.columns import as_comparable, is_missing
 from ..tables.features import Feature
-from ..tables.schema import OWN, EncodedRows
+from ..tables.schema import EncodedRows
 from .collection import Constraints
 from .kinds import FeatureConstraint, MissingLevel, moved, number_levels
 
@@ -160,58 +160,6 @@ class FactualLimits:
             near[present, 0] = np.searchsorted(known, moved(own[present], -step), side="right")
             near[present, 1] = np.searchsorted(known, moved(own[present], step), side="left") - 1
         return near
-
-
-def is_limited(limits: DrawLimits, position: int) -> bool:
-    """Whether a feature is limited, which it is for everybody or for nobody."""
-    return bool((limits.first[position] != FREE).any())
-
-
-def are_allowed(limits: DrawLimits, position: int, codes: IntArray | Codes) -> BoolArray:
-    """Which codes of a feature people may change to, shape (n_people, n_codes).
-
-    These are the codes in a person's runs that are not too near to the own value; ``OWN`` is none
-    of them. ``codes`` are the same for everybody, shape (n_codes,), or each person's own, shape
-    (n_people, n_codes).
-    """
-    n_people = limits.first.shape[1]
-    codes = np.asarray(np.broadcast_to(codes, (n_people, codes.shape[-1])), dtype=np.int32)
-    allowed = codes != OWN
-    if not is_limited(limits, position):
-        return allowed
-    runs, near = _padded_runs(limits, position), limits.near[position, :, None]
-    inside = (codes[..., None] >= runs[:, None, :, 0]) & (codes[..., None] <= runs[:, None, :, 1])
-    is_near = (codes >= near[..., 0]) & (codes <= near[..., 1])
-    return allowed & inside.any(axis=2) & ~is_near
-
-
-def evenly_spaced(limits: DrawLimits, position: int, n: int) -> Codes:
-    """Codes spread evenly over each person's runs in a limited feature, shape (n_people, n).
-
-    A code that would be repeated, or a person without runs, has ``OWN`` there.
-    """
-    runs = _padded_runs(limits, position)
-    sizes = runs[..., 1] - runs[..., 0] + 1
-    ranks = (2 * np.arange(n) + 1) * sizes.sum(axis=1)[:, None] // (2 * n)
-    codes: Codes = np.full(ranks.shape, OWN, dtype=np.int32)
-    for first, size in zip(runs[..., 0].T, sizes.T, strict=True):
-        inside = (ranks >= 0) & (ranks < size[:, None])
-        codes = np.where(inside, first[:, None] + ranks, codes).astype(np.int32)
-        # Now counted from the start of the next run.
-        ranks = ranks - size[:, None]
-    codes[:, 1:][codes[:, 1:] == codes[:, :-1]] = OWN
-    return codes
-
-
-def _padded_runs(limits: DrawLimits, position: int) -> IntArray:
-    """First and last code of each person's runs, shape (n_people, n_runs, 2), then empty ones."""
-    first = limits.first[position][:, None]
-    n_runs = limits.last[position][:, None] - first
-    number = np.arange(n_runs.max(initial=0))
-    exists = number < n_runs
-    runs = np.tile(np.array([0, -1], dtype=np.int64), (*exists.shape, 1))
-    runs[exists] = limits.runs[(first + number)[exists]]
-    return runs
 
 
 def _runs_of(allowed: BoolArray) -> tuple[IntArray, IntArray]:

@@ -62,7 +62,13 @@ class Counterfactuals(Generic[FrameT]):
         that cannot hold a value from training is widened.
     measures
         For each of them: score, sparsity, gower, l1 (the sum over features: n_features * gower),
-        and the distance under its own name if it is not Gower's. If fit learned what accepted rows
+        and the distance under its own name if it is not Gower's. How sure they are: ``margin``
+        (how far the score is inside the desired set; NaN for labels that do not follow from
+        probabilities), ``margin_steps`` (the same in typical score differences of one small step
+        of all numbers, for probabilities on the scale of their logit), ``robust`` (share of such
+        steps after which the decision stays) and ``margin_word``: "narrow", "fair", "wide" or "".
+        Steps are predicted by the surrogate, without predictor calls; undefined values are NaN, as
+        after the paper's search, whose fit learns no surrogate. If fit learned what accepted rows
         look like, also ``plausibility`` (share of real accepted rows, held out, that look at least
         as unusual), ``knn_distance_quantile`` (share with a smaller kNN distance) and
         ``no_reference_group`` (no accepted training row has the person's immutable values). After
@@ -92,6 +98,9 @@ class Counterfactuals(Generic[FrameT]):
     timings
         Seconds by step, added up over threads, and ``total`` by the wall clock. ``validity`` is
         where candidates are scored by the predictor.
+    min_margin
+        The margin that the search asked for, by default or by yours. By default, people without
+        such an answer have one with a smaller margin.
     roles
         Who can act on a column, by its name; see :meth:`with_roles`.
     anonymous
@@ -122,6 +131,7 @@ class Counterfactuals(Generic[FrameT]):
     n_unstable: int
     stopped: bool
     timings: Mapping[str, float]
+    min_margin: float = 0.0
     roles: Mapping[Hashable, Role] = field(default_factory=dict)
     anonymous: AnonymousAnswers[FrameT] | None = None
     _consequences: tuple[Hashable, ...] = field(default=(), repr=False)
@@ -412,6 +422,7 @@ def make_counterfactuals(
     stopped: bool = False,
     timings: Mapping[str, float],
     consequences: tuple[Hashable, ...] = (),
+    min_margin: float = 0.0,
 ) -> Counterfactuals[Any]:
     """A result in the kind of frame of the factuals."""
     labels = rows.index
@@ -423,10 +434,15 @@ def make_counterfactuals(
     )
     measures = {name: answers.measures[name] for name in ("score", "sparsity", "gower")}
     measures["l1"] = measures["gower"] * len(rows.schema.features)
+    # With its own dtype each, or pandas 3 would choose another for strings.
+    columns = {
+        name: pd.Series(values, index=index, dtype=values.dtype)
+        for name, values in (measures | dict(answers.measures)).items()
+    }
     result = Counterfactuals(
         factuals=rows.as_given().set_axis(labels),
         frame=answers.frame.set_axis(index),
-        measures=pd.DataFrame(measures | dict(answers.measures), index=index),
+        measures=pd.DataFrame(columns, index=index),
         owner=answers.owner,
         people=make_people(rows, scored, answers, misses, reasons).set_axis(labels),
         nearest_misses=misses.frame.set_axis(labels.take(misses.owner)),
@@ -434,6 +450,7 @@ def make_counterfactuals(
         n_unstable=n_unstable,
         stopped=stopped,
         timings=dict(timings),
+        min_margin=min_margin,
         _consequences=consequences,
     )
     return _to_native(result, rows.adapter)

@@ -37,8 +37,7 @@ from .native import (
 )
 from .rows import (
     MISSING,
-    apply_limits,
-    changed_features,
+    changed_places,
     differences,
     gower_gap,
     rows_as_bytes,
@@ -124,11 +123,10 @@ __all__ = [
     "Trees",
     "WordArray",
     "absorb",
-    "apply_limits",
     "boost",
     "build_neighbours",
     "cancellable",
-    "changed_features",
+    "changed_places",
     "check_cancellation",
     "context_with",
     "descend",

@@ -12,7 +12,6 @@ from .structs import (
     BoolArray,
     Codes,
     Comparison,
-    DrawLimits,
     FloatArray,
     Int32Array,
     IntArray,
@@ -22,14 +21,14 @@ from .structs import (
 MISSING, MISSING_GAP = 1e308, 5e307
 
 
-def changed_features(comparison: Comparison) -> list[int]:
-    """The features in which some candidate differs from the person."""
+def changed_places(comparison: Comparison) -> list[int]:
+    """Places of the features in which some candidate differs from its person."""
     pairs = zip(comparison.codes, comparison.own_codes[:, :, None], strict=True)
     changed = [bool((codes[comparison.group] != own).any()) for codes, own in pairs]
     return np.flatnonzero(changed).tolist()
 
 
-def differences(comparison: Comparison, feature: int) -> tuple[BoolArray, FloatArray]:
+def differences(comparison: Comparison, place: int) -> tuple[BoolArray, FloatArray]:
     """Whether each candidate's cell differs from the person's own, and by how much (Gower).
 
     Numeric cells differ by their distance over the training range; categorical ones, constant
@@ -39,8 +38,8 @@ def differences(comparison: Comparison, feature: int) -> tuple[BoolArray, FloatA
     ----------
     comparison
         The candidates of a block of people: ``candidates.comparison``.
-    feature
-        Number of the feature among the mutable ones.
+    place
+        Place of the feature among the mutable ones.
 
     Returns
     -------
@@ -65,12 +64,12 @@ def differences(comparison: Comparison, feature: int) -> tuple[BoolArray, FloatA
     >>> differences(comparison, 0)
     (array([[False,  True]]), array([[0. , 0.5]]))
     """
-    codes = comparison.codes[feature][comparison.group]
-    changed = codes != comparison.own_codes[feature][:, None]
-    table = comparison.numbers[feature]
+    codes = comparison.codes[place][comparison.group]
+    changed = codes != comparison.own_codes[place][:, None]
+    table = comparison.numbers[place]
     numbers = None if table is None else table[codes]
-    own = comparison.own_numbers[feature][:, None]
-    return changed, gower_gap(numbers, own, comparison.spreads[feature], changed)
+    own = comparison.own_numbers[place][:, None]
+    return changed, gower_gap(numbers, own, comparison.spreads[place], changed)
 
 
 def gower_gap(
@@ -117,20 +116,6 @@ def scaled_gap(numbers: FloatArray, own_number: FloatArray | float) -> FloatArra
     """
     gap = np.abs(numbers - own_number)
     return np.where(gap > MISSING_GAP, 1.0, gap)
-
-
-def apply_limits(limits: DrawLimits, codes: Codes, columns: IntArray) -> Codes:
-    """Codes of a generator without limits, replaced by the own ones where they are not allowed."""
-    limited = codes.copy()
-    for place, column in enumerate(columns):
-        for group in np.flatnonzero(limits.first[column] >= 0):
-            drawn, (low, high) = codes[place, group], limits.near[column, group]
-            is_allowed = np.zeros(drawn.size, dtype=bool)
-            for start, end in limits.runs[limits.first[column, group] : limits.last[column, group]]:
-                is_allowed |= (drawn >= start) & (drawn <= end)
-            is_allowed &= ~((drawn >= low) & (drawn <= high))
-            limited[place, group] = np.where(is_allowed, drawn, limits.own[column, group])
-    return limited
 
 
 def with_decision(codes: Codes, is_desired: BoolArray) -> Codes:

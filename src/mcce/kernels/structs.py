@@ -165,6 +165,133 @@ class DrawLimits:
         own, first, last = self.own[:, groups], self.first[:, groups], self.last[:, groups]
         return DrawLimits(own, first, last, self.runs, self.near[:, groups])
 
+    def is_limited(self, position: int) -> bool:
+        """Whether a feature is limited for some group.
+
+        Parameters
+        ----------
+        position
+            Position of the feature.
+
+        Returns
+        -------
+        bool
+        """
+        return bool((self.first[position] >= 0).any())
+
+    def allow(self, position: int, codes: IntArray | Codes) -> BoolArray:
+        """Which codes of a feature groups may have.
+
+        Parameters
+        ----------
+        position
+            Position of the feature.
+        codes : (n_codes,) or (n_groups, n_codes)
+            Codes, the same for all groups or those of each.
+
+        Returns
+        -------
+        (n_groups, n_codes)
+            True where a code is in a run of the group, or the group has no limits.
+        """
+        runs, is_free = self._runs_of_groups(position), self.first[position] < 0
+        shape = is_free.size, codes.shape[-1]
+        allowed: BoolArray = np.broadcast_to(is_free[:, None], shape).copy()
+        for low, high in runs.transpose(1, 2, 0)[..., None]:
+            allowed |= (low <= codes) & (codes <= high)
+        return allowed
+
+    def allow_change(self, position: int, codes: IntArray | Codes) -> BoolArray:
+        """Which codes of a feature groups may change to: allowed, and not too near to the own one.
+
+        Parameters
+        ----------
+        position
+            Position of the feature.
+        codes : (n_codes,) or (n_groups, n_codes)
+            Codes, the same for all groups or those of each; none may change to a negative one.
+
+        Returns
+        -------
+        (n_groups, n_codes)
+        """
+        return self.allow(position, codes) & ~self.are_near(position, codes) & (codes >= 0)
+
+    def are_near(self, position: int, codes: IntArray | Codes) -> BoolArray:
+        """Which codes of a feature are too near to the own value to count as a change.
+
+        Parameters
+        ----------
+        position
+            Position of the feature.
+        codes : (n_codes,) or (n_groups, n_codes)
+            Codes, the same for all groups or those of each.
+
+        Returns
+        -------
+        (n_groups, n_codes)
+        """
+        low, high = self.near[position].T[..., None]
+        return np.asarray((low <= codes) & (codes <= high))
+
+    def apply(self, positions: IntArray, codes: Codes) -> Codes:
+        """Codes that were drawn without limits, replaced by the own ones where it takes that.
+
+        Parameters
+        ----------
+        positions : (n_mutable,)
+            Positions of the features.
+        codes : (n_mutable, n_groups, n_draws)
+            The codes drawn.
+
+        Returns
+        -------
+        (n_mutable, n_groups, n_draws)
+        """
+        applied = codes.copy()
+        for drawn, position in zip(applied, positions.tolist(), strict=True):
+            if self.is_limited(position):
+                may_change = self.allow_change(position, drawn)
+                drawn[:] = np.where(may_change, drawn, self.own[position][:, None])
+        return applied
+
+    def evenly_spaced(self, position: int, n_codes: int) -> Codes:
+        """Codes spread evenly over each group's runs in a limited feature.
+
+        Parameters
+        ----------
+        position
+            Position of the feature.
+        n_codes
+            How many codes for each group.
+
+        Returns
+        -------
+        (n_groups, n_codes)
+            The codes; -1 where one would be repeated, or the group has no runs.
+        """
+        runs = self._runs_of_groups(position)
+        sizes = runs[..., 1] - runs[..., 0] + 1
+        ranks = (2 * np.arange(n_codes) + 1) * sizes.sum(axis=1)[:, None] // (2 * n_codes)
+        codes: Codes = np.full(ranks.shape, -1, dtype=np.int32)
+        for first, size in zip(runs[..., 0].T, sizes.T, strict=True):
+            inside = (ranks >= 0) & (ranks < size[:, None])
+            codes = np.where(inside, first[:, None] + ranks, codes).astype(np.int32)
+            # Now counted from the start of the next run.
+            ranks = ranks - size[:, None]
+        codes[:, 1:][codes[:, 1:] == codes[:, :-1]] = -1
+        return codes
+
+    def _runs_of_groups(self, position: int) -> IntArray:
+        """Ends of each group's runs, shape (n_groups, n_runs, 2); those that lack are empty."""
+        first = self.first[position][:, None]
+        n_runs = self.last[position][:, None] - first
+        number = np.arange(n_runs.max(initial=0))
+        exists = number < n_runs
+        runs = np.tile(np.array([0, -1], dtype=np.int64), (*exists.shape, 1))
+        runs[exists] = self.runs[(first + number)[exists]]
+        return runs
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Self
 
@@ -49,7 +49,7 @@ from ..kernels import (
 )
 from ..parameters import check_real
 from ..tables.schema import EncodedRows
-from .growing import GrowTask, grow_chain
+from .growing import GrowTask, at_most, check_at_least, check_growth, grow_chain
 from .leaves import LeafChain, ListedLeaves
 
 # The largest criterion: p-values are above 0.
@@ -150,6 +150,8 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
         in_order = sort_rows(columns.codes)
 
         def grow(task: GrowTask) -> list[Trees]:
+            least = at_most(self.min_samples_leaf)
+            task = replace(task, growth=replace(task.growth, min_samples_leaf=least))
             finder = _Splits(columns, task, float(self.min_criterion))
             codes = rows.tree_codes[task.column]
             return [grow_with(finder.find, in_order, codes, task.growth)]
@@ -158,7 +160,8 @@ class InferenceTreeChain(ListedLeaves, LeafChain, BaseEstimator):
         return self._keep(rows.schema, order, trees)
 
     def _check(self) -> None:
-        super()._check()
+        check_at_least("min_samples_leaf", self.min_samples_leaf, 1)
+        check_growth(self)
         check_real("min_criterion", self.min_criterion, "from 0 to below 1", most=BELOW_1)
 
 

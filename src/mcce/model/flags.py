@@ -1,4 +1,4 @@
-"""What ``fit`` finds of columns without being told: that they are no action for anybody.
+"""Columns that nobody can act on, as ``fit`` finds them without being told.
 
 Identifiers name a row instead of describing it, constants have one value, and the predictor ignores
 some columns. Nothing can be learned from the first two: an immutable identifier leaves hardly any
@@ -37,7 +37,7 @@ MANY_VALUES, RELATED, MAX_RELATED_ROWS = 50, 4.0, 20_000
 MIN_SIDE, MAX_LEVELS = 20, 20
 # Rows whose cells are exchanged, of one column at a time, which few columns survive, then of many.
 N_FIRST, N_MORE, MAX_GROUPS, SAME_SCORE = 32, 256, 200, 1e-9
-# By what was found: the kind of flag, and why the column has it.
+# By the evidence that was found: the kind of flag, and why the column has it.
 EVIDENCE = {
     "labels": ("outcome", "it determines the labels that were passed to fit"),
     "name": ("outcome", "it has the name of the labels that were passed to fit"),
@@ -95,17 +95,14 @@ def find_flags(
     tried = inputs if try_inputs else [at for at in inputs if at in suspects]
     ignored = surplus.union(_without_effect(rows, decision, scored, tried))
     # If one of its inputs decides alone, other columns may say the same, in another unit perhaps.
-    is_rule = any(kind == "decision" and at not in ignored for at, kind in suspects.items())
-    evidence = {at: "not an input" if at in surplus else "no effect" for at in ignored}
-    evidence |= _identifiers(rows, scored.score)
-    evidence |= {at: "constant" for at in range(len(features)) if at not in varying}
-    evidence |= {
-        at: kind
-        for at, kind in suspects.items()
-        if at in ignored and not (kind == "decision" and is_rule)
-    }
-    evidence |= _outcomes(rows, labels)
-    return tuple(Flag(at, kind) for at, kind in sorted(evidence.items()))
+    if any(evidence == "decision" and at not in ignored for at, evidence in suspects.items()):
+        suspects = {at: evidence for at, evidence in suspects.items() if evidence != "decision"}
+    found = {at: "not an input" if at in surplus else "no effect" for at in ignored}
+    found |= _identifiers(rows, scored.score)
+    found |= {at: "constant" for at in range(len(features)) if at not in varying}
+    found |= {at: evidence for at, evidence in suspects.items() if at in ignored}
+    found |= _outcomes(rows, labels)
+    return tuple(Flag(at, evidence) for at, evidence in sorted(found.items()))
 
 
 def warn_of_flags(
@@ -121,13 +118,13 @@ def warn_of_flags(
         "constant": "{} have one value in all rows",
     }
     parts = []
-    for kind, text in texts.items():
+    for evidence, text in texts.items():
         names = [
             schema.names[one.position]
             for one in found
-            if one.evidence == kind
+            if one.evidence == evidence
             and schema.names[one.position] not in named
-            and (kind == "level per row" or not schema.features[one.position].immutable)
+            and (evidence == "level per row" or not schema.features[one.position].immutable)
         ]
         parts += [text.format(shorten(names))] if names else []
     if parts:
@@ -170,8 +167,8 @@ def _identifiers(rows: EncodedRows, score: FloatArray) -> Iterator[tuple[int, st
         if names[at]:
             yield at, "level per row"
         elif feature.kind == "numeric":
-            if kind := _counts_rows(rows, at, list(columns.values()), score):
-                yield at, kind
+            if evidence := _counts_rows(rows, at, list(columns.values()), score):
+                yield at, evidence
         elif not feature.ordered:
             others = [codes for other, codes in columns.items() if other != at]
             if _is_unrelated(rows.codes[at], [*others, score]):

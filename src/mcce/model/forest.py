@@ -30,20 +30,23 @@ from ..kernels import (
     sort_rows,
     with_decision,
 )
-from ..parameters import check_choice
+from ..parameters import check_choice, check_flag, check_whole
 from ..tables.schema import EncodedRows
 from .growing import (
     AUTO,
     GrowTask,
     at_most,
+    check_at_least,
+    check_growth,
     features_to_check,
     grow_chain,
-    is_auto,
     tree_key,
     tree_response,
 )
 from .leaves import LeafChain
 
+# More would only take time; a file that names more is refused before memory is allocated.
+MAX_TREES = 10_000
 TREE_FIRST, POOL = "tree_first", "pool"
 # In the keys that rows are drawn with, instead of a feature.
 NO_FEATURE = -1
@@ -172,17 +175,19 @@ class ForestChain(LeafChain, BaseEstimator):
 
     def _growth(self, task: GrowTask, of_levels: bool) -> Growth:
         """When the trees of one feature stop, and how many features their nodes check."""
-        given = self.max_features
-        if is_auto(given):
-            given = "sqrt" if of_levels else "third"
         least = LEAF_OF_LEVELS if of_levels else LEAF_OF_NUMBERS
         if not isinstance(self.min_samples_leaf, str):
             least = at_most(self.min_samples_leaf)
-        n_checked = features_to_check(given, task.inputs.size)
+        auto = "sqrt" if of_levels else "third"
+        n_checked = features_to_check(self.max_features, task.inputs.size, auto=auto)
         return replace(task.growth, min_samples_leaf=least, max_features=n_checked)
 
     def _check(self) -> None:
-        super()._check()
+        check_at_least("min_samples_leaf", self.min_samples_leaf, 1, or_auto=True)
+        check_whole("n_trees", self.n_trees, 1, MAX_TREES)
+        check_growth(self)
+        check_flag("bootstrap", self.bootstrap)
+        features_to_check(self.max_features, 1, auto="sqrt")
         check_choice("sampling", self.sampling, (TREE_FIRST, POOL))
 
     @property

@@ -7,11 +7,11 @@ levels from the same columns and responses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,17 +35,6 @@ from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows, Schema
 from .associations import Associations, visit_order
 
-MIN_COUNTS = {
-    "min_samples_leaf": 1,
-    "min_samples_split": 2,
-    "max_depth": 1,
-    "max_inputs": 1,
-    "n_trees": 1,
-}
-NO_LIMIT = ("max_depth", "max_inputs")
-# More would only take time; a file that names more is refused before memory is allocated.
-MAX_TREES = 10_000
-FLAGS = ("condition_on_decision", "bootstrap")
 AUTO = "auto"
 # Larger than any number of rows and any depth, and fits into a kernel's integer.
 MAX_TREE_ROWS = 2**31 - 1
@@ -54,9 +43,20 @@ MAX_TREE_ROWS = 2**31 - 1
 NO_PERSON = -1
 
 
+class GrownChain(Protocol):
+    """The parameters that chains share if their trees are grown on training rows."""
+
+    visit_order: str | Sequence[Hashable]
+    condition_on_decision: bool
+    decisions: tuple[bool, ...]
+    min_samples_split: int
+    max_depth: int | None
+    max_inputs: int | None
+
+
 @dataclass(frozen=True, eq=False)
 class GrowTask:
-    """What the trees of one feature are grown from."""
+    """What the trees of one feature are grown from; every kind of chain sets the leaf sizes."""
 
     columns: SplitColumns
     inputs: IntArray
@@ -65,7 +65,7 @@ class GrowTask:
 
 
 def grow_chain(
-    chain: Any,
+    chain: GrownChain,
     rows: EncodedRows,
     is_desired: BoolArray,
     grow: Callable[[GrowTask], Sequence[Trees]],
@@ -87,7 +87,7 @@ def grow_chain(
     def grow_feature(n_before: int) -> Sequence[Trees]:
         column = int(order[n_before])
         known = np.sort(np.concatenate([schema.immutable, order[:n_before]]))
-        if associations is not None:
+        if associations is not None and most is not None:
             known = associations.inputs(column, known, most)
         inputs = np.concatenate([known, last]).astype(np.int64)
         return grow(GrowTask(columns, inputs, column, growth))
@@ -126,10 +126,9 @@ def tree_response(rows: EncodedRows, column: int) -> Numbers | Classes:
     return Numbers(fixed_point(numbers))
 
 
-def growth_of(chain: Any, n_features: int) -> Growth:
+def growth_of(chain: GrownChain, n_features: int) -> Growth:
     """When the trees of a chain stop, by parameters that were checked."""
     return Growth(
-        min_samples_leaf=1 if is_auto(chain.min_samples_leaf) else at_most(chain.min_samples_leaf),
         min_samples_split=at_most(chain.min_samples_split),
         max_depth=None if chain.max_depth is None else at_most(chain.max_depth),
         decision_column=n_features,
@@ -137,17 +136,15 @@ def growth_of(chain: Any, n_features: int) -> Growth:
     )
 
 
-def check_chain(chain: Any) -> None:
-    """Raise for the first parameter with which no trees can be grown."""
-    for name, least in MIN_COUNTS.items():
-        _check_count(chain, name, least)
+def check_growth(chain: GrownChain) -> None:
+    """Raise for the first shared parameter with which no trees can be grown."""
+    check_at_least("min_samples_split", chain.min_samples_split, 2)
+    if chain.max_depth is not None:
+        check_at_least("max_depth", chain.max_depth, 1)
+    if chain.max_inputs is not None:
+        check_at_least("max_inputs", chain.max_inputs, 1)
+    check_flag("condition_on_decision", chain.condition_on_decision)
     check_decisions(chain.decisions)
-    if getattr(chain, "n_trees", 1) > MAX_TREES:
-        raise ParameterError(f"n_trees must be at most {MAX_TREES}, got {shorten(chain.n_trees)}.")
-    for name in FLAGS:
-        check_flag(name, getattr(chain, name, True))
-    if getattr(chain, "max_features", None) is not None:
-        features_to_check(chain.max_features, 1, automatic=hasattr(chain, "n_trees"))
 
 
 def check_decisions(given: Any) -> None:
@@ -157,16 +154,21 @@ def check_decisions(given: Any) -> None:
         raise ParameterError(f"decisions must be (True,) or (False, True), got {shorten(given)}.")
 
 
-def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> int | None:
+def features_to_check(given: Any, n_inputs: int, *, auto: str | None = None) -> int | None:
     """How many of the inputs of a tree a node checks; None for all.
+
+    ``auto`` is the word that ``"auto"`` stands for; None where it cannot be given.
 
     Examples
     --------
     >>> [features_to_check(given, 12) for given in ("sqrt", "third", 0.5, 5, 20, None)]
     [3, 4, 6, 5, None, None]
     """
-    if given is None or (automatic and is_auto(given)):
+    if given is None:
         return None
+    choices = '"sqrt", "third"' if auto is None else '"auto", "sqrt", "third"'
+    if auto is not None and is_auto(given):
+        given = auto
     number = isinstance(given, Real) and not isinstance(given, bool)
     if isinstance(given, str) and given in ("sqrt", "third"):
         n_checked = isqrt(n_inputs) if given == "sqrt" else n_inputs // 3
@@ -175,7 +177,6 @@ def features_to_check(given: Any, n_inputs: int, *, automatic: bool = False) -> 
     elif number and not isinstance(given, Integral) and 0 < float(given) <= 1:
         n_checked = int(float(given) * n_inputs)
     else:
-        choices = '"auto", "sqrt", "third"' if automatic else '"sqrt", "third"'
         raise ParameterError(
             f"max_features must be a whole number >= 1, a share above 0 and up to 1.0, {choices} "
             f"or None for all features, got {shorten(given)}."
@@ -198,16 +199,12 @@ def tree_key(seed: int, column: int, tree: int = 0) -> int:
     return int(person_keys(seed, np.array([[NO_PERSON, column, tree]]))[0])
 
 
-def _check_count(chain: Any, name: str, least: int) -> None:
-    """Raise unless a parameter of a chain is a whole number, or has another value that it may."""
-    value = getattr(chain, name, least)
-    if name in NO_LIMIT and value is None:
-        return
-    automatic = name == "min_samples_leaf" and hasattr(chain, "n_trees")
-    if automatic and is_auto(value):
+def check_at_least(name: str, value: Any, least: int, *, or_auto: bool = False) -> None:
+    """Raise unless a parameter is a whole number from ``least``, or ``"auto"`` if it may be."""
+    if or_auto and is_auto(value):
         return
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        choice = ' or "auto"' if automatic else ""
+        choice = ' or "auto"' if or_auto else ""
         raise ParameterError(
             f"{name} must be a whole number >= {least}{choice}, got {shorten(value)}."
         )

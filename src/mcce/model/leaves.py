@@ -33,7 +33,6 @@ from ..kernels import (
 from ..protocols import Capabilities, DrawRequest, Draws
 from ..tables.schema import EncodedRows, Schema
 from .arrays import ChainRules, pack_trees, unpack_order, unpack_trees
-from .growing import check_chain
 
 
 class LeafChain:
@@ -93,13 +92,18 @@ class LeafChain:
         """
         self._check()
         order = unpack_order(arrays["visit_order"], self.visit_order, schema)
+        return self._keep(
+            schema, order, unpack_trees(arrays["trees"], self._tree_rules(schema, order))
+        )
+
+    def _tree_rules(self, schema: Schema, order: IntArray) -> ChainRules:
+        """What trees in a file may hold."""
         responses, undesired = np.repeat(order, self._n_trees), False in self.decisions
-        rules = ChainRules(schema, responses, order, self.condition_on_decision, undesired)
-        return self._keep(schema, order, unpack_trees(arrays["trees"], rules))
+        return ChainRules(schema, responses, order, self.condition_on_decision, undesired)
 
     def _check(self) -> None:
         """Raise for the first parameter that cannot work; once, before trees are grown or read."""
-        check_chain(self)
+        raise NotImplementedError
 
     def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
         """Take trees that were grown on rows of this schema, in the visit order of features."""

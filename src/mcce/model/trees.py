@@ -18,7 +18,16 @@ from sklearn.base import BaseEstimator
 
 from ..kernels import BoolArray, Trees, grow_tree
 from ..tables.schema import EncodedRows
-from .growing import GrowTask, features_to_check, grow_chain, tree_key, tree_response
+from .growing import (
+    GrowTask,
+    at_most,
+    check_at_least,
+    check_growth,
+    features_to_check,
+    grow_chain,
+    tree_key,
+    tree_response,
+)
 from .leaves import LeafChain, ListedLeaves
 
 
@@ -115,12 +124,20 @@ class TreeChain(ListedLeaves, LeafChain, BaseEstimator):
         self._check()
 
         def grow(task: GrowTask) -> list[Trees]:
-            n_checked = features_to_check(self.max_features, task.inputs.size)
-            key = tree_key(seed, task.column)
-            growth = replace(task.growth, max_features=n_checked, key=key)
+            growth = replace(
+                task.growth,
+                min_samples_leaf=at_most(self.min_samples_leaf),
+                max_features=features_to_check(self.max_features, task.inputs.size),
+                key=tree_key(seed, task.column),
+            )
             response = tree_response(rows, task.column)
             codes = rows.tree_codes[task.column]
             return [grow_tree(task.columns, task.inputs, response, codes, growth)]
 
         order, trees = grow_chain(self, rows, is_desired, grow, n_jobs=n_jobs, verbose=verbose)
         return self._keep(rows.schema, order, trees)
+
+    def _check(self) -> None:
+        check_at_least("min_samples_leaf", self.min_samples_leaf, 1)
+        check_growth(self)
+        features_to_check(self.max_features, 1)

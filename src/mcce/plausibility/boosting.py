@@ -4,7 +4,7 @@ Beyond the paper. Bin the columns once per table, then fit any number of models 
 
     table = BinnedColumns.of(rows)  # rows: EncodedRows of training
     inputs = screen(table, response, candidates)  # at most 16 useful columns
-    model = BoostedTrees().fit(table, response, inputs=inputs)
+    model = BoostedTrees.fit(table, response, inputs=inputs)
     model.predict(other.tree_codes)  # (n_rows,), in units of the response
 
 Bins: the codes of a number or an ordered category are cut into bins of about equally many rows; a
@@ -22,10 +22,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from ..caching import cached_property
 from ..errors import SavedFileError
@@ -58,7 +57,7 @@ RARE_LEVEL_ROWS = 10
 # The rows and trees of the screen.
 MAX_ROWS = 2_000
 SCREEN_TREES = Boosting(n_trees=24, max_leaves=8, min_samples_leaf=10, shrinkage=4)
-# The arrays of a saved model.
+# The arrays and numbers of a saved model.
 NODES = {
     "roots": np.int32,
     "feature": np.int32,
@@ -67,6 +66,7 @@ NODES = {
     "value": np.int64,
 }
 INPUTS = {"inputs": np.int32, "bins": np.uint8}
+SCALE = ("base", "exponent", "low", "high")
 # A response between the smallest and the largest float has a scale between these powers of two.
 MAX_EXPONENT = 1200
 
@@ -77,9 +77,10 @@ class BinnedColumns:
 
     Examples
     --------
-    >>> codes = np.array([[0, 1, 2, 2], [1, 0, 0, 1]], dtype=np.int32)
-    >>> ordered, has_missing = np.array([True, True]), np.array([True, False])
-    >>> table = BinnedColumns.learn(codes, np.array([3, 2]), ordered, has_missing)
+    >>> import pandas as pd
+    >>> from mcce import Schema
+    >>> frame = pd.DataFrame({"age": [30, 40, None, None], "home": [20, 10, 10, 20]})
+    >>> table = BinnedColumns.of(Schema.learn_rows(frame))
     >>> table.bins.tolist(), table.n_bins.tolist()
     ([[0, 1, 2, 2], [1, 0, 0, 1]], [3, 2])
     """
@@ -91,33 +92,15 @@ class BinnedColumns:
     @classmethod
     def of(cls, rows: EncodedRows, max_bins: int = MAX_BINS) -> BinnedColumns:
         """The bins of encoded training rows."""
-        features = rows.schema.features
-        return cls.learn(
-            rows.tree_codes,
-            np.array([feature.n_codes for feature in features], dtype=np.int64),
-            np.array([feature.ordered for feature in features], dtype=bool),
-            np.array([feature.has_missing for feature in features], dtype=bool),
-            max_bins,
-        )
-
-    @classmethod
-    def learn(
-        cls,
-        codes: Codes,
-        n_codes: IntArray,
-        ordered: BoolArray,
-        has_missing: BoolArray,
-        max_bins: int = MAX_BINS,
-    ) -> BinnedColumns:
-        """The bins of codes."""
         tables = []
-        for column, own in enumerate(codes):
-            counts = np.bincount(own, minlength=int(n_codes[column]))
-            if ordered[column]:
-                tables.append(bin_ordered(counts, bool(has_missing[column]), max_bins))
+        for feature, codes in zip(rows.schema.features, rows.tree_codes, strict=True):
+            counts = np.bincount(codes, minlength=feature.n_codes)
+            if feature.ordered:
+                tables.append(bin_ordered(counts, feature.has_missing, max_bins))
             else:
                 tables.append(_bin_levels(counts, max_bins))
-        return cls(codes, ordered, tables)
+        ordered = np.array([feature.ordered for feature in rows.schema.features], dtype=bool)
+        return cls(rows.tree_codes, ordered, tables)
 
     @cached_property
     def bins(self) -> ByteArray:
@@ -160,39 +143,38 @@ class BinnedColumns:
         return rank
 
 
-class BoostedTrees(BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
     """Gradient-boosted regression trees with squared error.
 
     Examples
     --------
-    >>> codes = np.arange(400, dtype=np.int32)[None] // 10
-    >>> table = BinnedColumns.learn(codes, np.array([40]), np.array([True]), np.array([False]))
-    >>> response = np.where(codes[0] < 20, 1.0, 3.0)
-    >>> BoostedTrees().fit(table, response).predict(codes).round(2)[[0, -1]]
+    >>> import pandas as pd
+    >>> from mcce import Schema
+    >>> frame = pd.DataFrame({"age": np.arange(400) // 10})
+    >>> table = BinnedColumns.of(Schema.learn_rows(frame))
+    >>> response = np.where(frame["age"] < 20, 1.0, 3.0)
+    >>> BoostedTrees.fit(table, response).predict(table.codes).round(2)[[0, -1]]
     array([1., 3.])
     """
 
-    def __init__(
-        self,
-        *,
-        n_trees: int = 60,
-        max_leaves: int = 16,
-        min_samples_leaf: int = 10,
-        shrinkage: int = 8,
-    ) -> None:
-        self.n_trees = n_trees
-        self.max_leaves = max_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.shrinkage = shrinkage
+    ensemble: Ensemble
+    # The trees add up to units of 2**-exponent around the middle of the range, without the base.
+    base: int
+    exponent: int
+    low: float
+    high: float
 
+    @classmethod
     def fit(
-        self,
+        cls,
         table: BinnedColumns,
         response: FloatArray,
+        boosting: Boosting | None = None,
         *,
         inputs: IntArray | None = None,
         row_numbers: IntArray | None = None,
-    ) -> Self:
+    ) -> BoostedTrees:
         """Grow the trees."""
         if inputs is None:
             inputs = np.arange(len(table.tables))
@@ -202,21 +184,19 @@ class BoostedTrees(BaseEstimator):
                 "the response must be finite numbers of at least one row. "
                 "Leave out the others with row_numbers=."
             )
-        self.low_, self.high_ = float(own.min()), float(own.max())
-        units, self.exponent_ = as_units(own)
-        self.base_ = int(units.sum() // units.size)
-        units -= self.base_
+        units, exponent = as_units(own)
+        base = int(units.sum() // units.size)
+        units -= base
         ranks, bins = rank_bins(table, inputs, row_numbers, units)
         n_bins = np.ascontiguousarray(table.n_bins[inputs])
-        boosting = Boosting(self.n_trees, self.max_leaves, self.min_samples_leaf, self.shrinkage)
         bin_of = [rank[table.tables[column]] for rank, column in zip(ranks, inputs, strict=True)]
-        self.ensemble_ = Ensemble(
-            nodes=boost(bins, n_bins, units, boosting),
+        ensemble = Ensemble(
+            nodes=boost(bins, n_bins, units, boosting or Boosting()),
             inputs=inputs.astype(np.int32),
             first=np.cumsum([0, *(part.size for part in bin_of)]),
             bins=np.concatenate([np.empty(0, dtype=np.uint8), *bin_of]),
         )
-        return self
+        return cls(ensemble, base, exponent, float(own.min()), float(own.max()))
 
     def predict(self, codes: Codes) -> FloatArray:
         """Predict the response of rows."""
@@ -236,13 +216,13 @@ def predict_some(
     """Predict the responses of several models to some rows each."""
     codes = np.ascontiguousarray(codes)
     units = [
-        predict_units(model.ensemble_, codes, own_rows) + model.base_
+        predict_units(model.ensemble, codes, own_rows) + model.base
         for model, own_rows in zip(models, row_numbers, strict=True)
     ]
     sizes = [own_rows.size for own_rows in row_numbers]
     low, high, exponent = (
         np.repeat([getattr(model, name) for model in models], sizes)
-        for name in ("low_", "high_", "exponent_")
+        for name in ("low", "high", "exponent")
     )
     with np.errstate(over="ignore"):
         predicted = np.ldexp(np.concatenate(units).astype(np.float64), -exponent.astype(np.int32))
@@ -267,10 +247,11 @@ def screen(
 
     Examples
     --------
-    >>> codes = np.random.default_rng(0).integers(0, 50, (30, 3000), dtype=np.int32)
-    >>> flags = np.ones(30, dtype=bool)
-    >>> table = BinnedColumns.learn(codes, np.full(30, 50), flags, ~flags)
-    >>> screen(table, 1.0 * codes[3] * codes[7], np.arange(30), most=2)
+    >>> import pandas as pd
+    >>> from mcce import Schema
+    >>> frame = pd.DataFrame(np.random.default_rng(0).integers(0, 50, (3000, 30)))
+    >>> table = BinnedColumns.of(Schema.learn_rows(frame))
+    >>> screen(table, 1.0 * table.codes[3] * table.codes[7], np.arange(30), most=2)
     array([3, 7])
     """
     if candidates.size <= most:
@@ -295,14 +276,11 @@ def screen(
 
 def pack_boosted(model: BoostedTrees) -> dict[str, Any]:
     """What a model learned, by name; its parameters and the gains of its splits are left out."""
-    ensemble = model.ensemble_
+    ensemble = model.ensemble
     return {
         **{name: getattr(ensemble.nodes, name) for name in NODES},
         **{name: getattr(ensemble, name) for name in INPUTS},
-        "base": model.base_,
-        "exponent": model.exponent_,
-        "low": model.low_,
-        "high": model.high_,
+        **{name: getattr(model, name) for name in SCALE},
     }
 
 
@@ -312,19 +290,16 @@ def unpack_boosted(plain: Any, n_codes: IntArray) -> BoostedTrees:
     The arrays may come from an unknown file. They are accepted only if the compiled kernel accepts
     them, and every input has a bin for each of its codes.
     """
-    names = {*NODES, *INPUTS, "base", "exponent", "low", "high"}
+    names = {*NODES, *INPUTS, *SCALE}
     if not isinstance(plain, Mapping) or set(plain) != names:
         raise SavedFileError("boosted trees have other entries")
     for name, dtype in {**NODES, **INPUTS}.items():
         array = plain[name]
         if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != dtype:
             raise SavedFileError("the arrays of boosted trees have other dtypes or shapes")
-    model = BoostedTrees()
-    model.base_, model.exponent_ = plain["base"], plain["exponent"]
-    model.low_, model.high_ = plain["low"], plain["high"]
-    _check_scale(model)
-    model.ensemble_ = _ensemble(plain, n_codes)
-    return model
+    scale = [plain[name] for name in SCALE]
+    _check_scale(*scale)
+    return BoostedTrees(_ensemble(plain, n_codes), *scale)
 
 
 def as_units(values: FloatArray) -> tuple[IntArray, int]:
@@ -402,11 +377,10 @@ def _bin_levels(counts: IntArray, max_bins: int) -> ByteArray:
     return bins.astype(np.uint8)
 
 
-def _check_scale(model: BoostedTrees) -> None:
-    whole = type(model.base_) is int and type(model.exponent_) is int
-    if not whole or abs(model.base_) >= 2**62 or abs(model.exponent_) > MAX_EXPONENT:
+def _check_scale(base: Any, exponent: Any, *ends: Any) -> None:
+    whole = type(base) is int and type(exponent) is int
+    if not whole or abs(base) >= 2**62 or abs(exponent) > MAX_EXPONENT:
         raise SavedFileError("the scale of boosted trees is out of range")
-    ends = model.low_, model.high_
     if not all(type(end) is float and math.isfinite(end) for end in ends) or ends[0] > ends[1]:
         raise SavedFileError("the range of boosted trees is no interval")
 

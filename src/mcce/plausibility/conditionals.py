@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..kernels import BoolArray, Boosting, Codes, FloatArray, IntArray
 from ..model.associations import Associations
 from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows
@@ -25,8 +25,8 @@ from .boosting import MAX_BINS, BinnedColumns, BoostedTrees, predict_some, scree
 # The expected error is at least this share of the median error, and of the smallest gap between two
 # values. A smaller one says that a relation holds exactly, or only that values are rounded.
 MIN_ERROR_SHARE, MIN_GAP_SHARE, MIN_EXPECTED_ERROR = 0.1, 0.5, 1e-150
-# Trees that predict a number, and the size of an error or whether a cell is missing.
-N_TREES, N_ERROR_TREES, MAX_ERROR_LEAVES = 60, 30, 8
+# Trees that predict the size of an error, or whether a cell is missing.
+SMALL = Boosting(n_trees=30, max_leaves=8)
 # Inputs of a model. Of a wide table: features most associated with a number that are looked at for
 # them, fewer inputs, and bins of a column.
 N_INPUTS, MAX_SCREENED, FEWER_INPUTS, FEWER_BINS = 16, 32, 8, 64
@@ -61,7 +61,9 @@ class Conditional:
         if 0 < is_missing[row_numbers].sum() < row_numbers.size:
             absence = is_missing.astype(np.float64)
             inputs = screen(table, absence, others, row_numbers=row_numbers, most=n_inputs)
-            missing = _small().fit(table, absence, inputs=inputs, row_numbers=row_numbers)
+            missing = BoostedTrees.fit(
+                table, absence, SMALL, inputs=inputs, row_numbers=row_numbers
+            )
         present = row_numbers[~is_missing[row_numbers]]
         values = np.unique(numbers[present])
         if values.size < 2:
@@ -69,9 +71,9 @@ class Conditional:
         centre = float(np.sort(numbers[present])[present.size // 2])
         scaled = _scale(numbers, centre)
         inputs = screen(table, scaled, others, row_numbers=present, most=n_inputs)
-        mean = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, row_numbers=present)
+        mean = BoostedTrees.fit(table, scaled, inputs=inputs, row_numbers=present)
         errors = _unseen_errors(table, scaled, inputs, present)
-        error = _small().fit(table, errors, inputs=inputs, row_numbers=present)
+        error = BoostedTrees.fit(table, errors, SMALL, inputs=inputs, row_numbers=present)
         gap = float(np.diff(_scale(values, centre)).min())
         typical = float(np.sort(errors[present])[present.size // 2])
         least = max(MIN_GAP_SHARE * gap, MIN_ERROR_SHARE * typical, MIN_EXPECTED_ERROR)
@@ -137,7 +139,7 @@ class Conditionals:
             own[model.position] = True
             for trees in (model.mean, model.error, model.missing):
                 if trees is not None:
-                    own[trees.ensemble_.inputs] = True
+                    own[trees.ensemble.inputs] = True
         return looks
 
 
@@ -172,7 +174,7 @@ def _unseen_errors(
     errors = np.zeros(scaled.size)
     for half in range(2):
         seen, unseen = row_numbers[half::2], row_numbers[1 - half :: 2]
-        part = BoostedTrees(n_trees=N_TREES).fit(table, scaled, inputs=inputs, row_numbers=seen)
+        part = BoostedTrees.fit(table, scaled, inputs=inputs, row_numbers=seen)
         # Only the inputs are read, and copying all columns for each number would take longer.
         codes = np.zeros((len(table.codes), unseen.size), dtype=np.int32)
         codes[inputs] = table.codes[np.ix_(inputs, unseen)]
@@ -184,7 +186,3 @@ def _scale(numbers: FloatArray, centre: float | FloatArray) -> FloatArray:
     """Signed square roots around a centre, so that a few huge numbers dominate no error."""
     away = numbers / 2 - centre / 2
     return np.sign(away) * np.sqrt(np.abs(away))
-
-
-def _small() -> BoostedTrees:
-    return BoostedTrees(n_trees=N_ERROR_TREES, max_leaves=MAX_ERROR_LEAVES)

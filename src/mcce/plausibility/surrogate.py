@@ -21,9 +21,8 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
-from ..kernels import Codes, FloatArray, IntArray
+from ..kernels import Boosting, Codes, FloatArray, IntArray
 from ..predictors.decision import Decision, Interval, ScoredRows
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
@@ -40,8 +39,8 @@ SMALL_ERROR = 0.1
 # The standard deviation of normal errors, divided by the median of their absolute values.
 DEVIATION_PER_MEDIAN = 1.4826
 # Small trees first: they capture main effects, which extrapolate.
-SMALL_TREES = BoostedTrees(n_trees=100, max_leaves=4, shrinkage=4)
-LARGE_TREES = BoostedTrees(n_trees=100, max_leaves=32)
+SMALL_TREES = Boosting(n_trees=100, max_leaves=4, shrinkage=4)
+LARGE_TREES = Boosting(n_trees=100, max_leaves=32)
 # The most levels of a feature with effects of their own, and the most terms of all features.
 MAX_LEVELS, MAX_TERMS = 64, 400
 # Effects are shrunk as if this many rows without any effect were added.
@@ -126,8 +125,8 @@ class Surrogate:
         """
         weight = np.zeros(int(among.max(initial=-1)) + 1)
         for trees in self.trees:
-            feature = trees.ensemble_.nodes.feature
-            used = trees.ensemble_.inputs[feature[feature >= 0]]
+            feature = trees.ensemble.nodes.feature
+            used = trees.ensemble.inputs[feature[feature >= 0]]
             weight += np.bincount(used, minlength=weight.size)[: weight.size]
         weight /= weight.max(initial=0.0) or 1.0
         if self.effects:
@@ -183,10 +182,12 @@ def _boost(
 ) -> tuple[BoostedTrees, ...]:
     """Small trees, then large ones that predict the errors of the small ones."""
     row_numbers = np.sort(row_numbers)
-    small = clone(SMALL_TREES).fit(table, response, inputs=inputs, row_numbers=row_numbers)
+    small = BoostedTrees.fit(table, response, SMALL_TREES, inputs=inputs, row_numbers=row_numbers)
     left_over = np.zeros_like(response)
     left_over[row_numbers] = response[row_numbers] - small.predict(table.codes[:, row_numbers])
-    return small, clone(LARGE_TREES).fit(table, left_over, inputs=inputs, row_numbers=row_numbers)
+    return small, BoostedTrees.fit(
+        table, left_over, LARGE_TREES, inputs=inputs, row_numbers=row_numbers
+    )
 
 
 def _fit_effects(

@@ -1,11 +1,17 @@
 """Diversity: several answers of a person that differ.
 
-Beyond the paper, which returns the l best. A candidate is redundant if it makes every change of a
-better valid candidate, and more. A person's first ``N_POOLED_PER_ANSWER * l`` valid candidates that
-are not redundant form the pool. The best of them is selected first; then, repeatedly, the one with
-the largest ``diversity * difference - (1 - diversity) * cost``, ties to the better-ranked. ``cost``
-is the distance to the person, ``difference`` the distance to the nearest one selected so far.
-Weights of the Gower distance count in neither.
+Beyond the paper, which returns the l best. Two rows ask for the same if they change the same
+features to the same levels and numbers in the same direction; what only follows from other changes
+does not count. The searches beyond the paper return the best rows of which none asks for all that
+another one asks for, unless for less of it: at most half of the change of a number, and no larger
+change of any. In the paper's search with ``diversity``, a candidate is redundant if it makes every
+change of a better valid candidate, and more.
+
+With ``diversity``, a person's first ``N_POOLED_PER_ANSWER * l`` rows of that kind form the pool.
+The best of them is selected first; then, repeatedly, the one with the largest
+``diversity * difference - (1 - diversity) * cost``, ties to the better-ranked. ``cost`` is the
+distance to the person, ``difference`` the distance to the nearest one selected so far. Weights of
+the Gower distance count in neither.
 
 Always true: the first answer is the best candidate; a person's answers depend on no other person.
 """
@@ -17,12 +23,16 @@ import pandas as pd
 
 from ..candidates import CandidateRows, Candidates
 from ..distances import Gower, is_gower, measure_rows
-from ..kernels import BoolArray, Codes, FloatArray, IntArray
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..tables.schema import OWN
 from .ranking import Ranking
 
 # Infinite distances count as this, so that they can be weighed against each other.
 MAX_FINITE_DISTANCE = np.finfo(np.float64).max
+# What rows ask for: codes of levels and of missing, one of these for numbers, ``OWN`` for nothing.
+UP, DOWN = OWN - 1, OWN - 2
+# Who changes more than in another answer must change a number by this share of it at most.
+LESS = 0.5
 
 
 class NonRedundant:
@@ -66,6 +76,38 @@ def _include(codes: Codes, better: Codes) -> BoolArray:
     for code, change in zip(codes, better[:, :, None], strict=True):
         included &= (code == change) | (change == OWN)
     return included
+
+
+def differ(person: IntArray, requests: Codes, amount: FloatArray, n_wanted: int) -> BoolArray:
+    """Which rows are each person's first ones that ask for different things; best rows come first.
+
+    ``requests`` have the shape (n_mutable, n_rows), and so has the ``amount`` that numbers change.
+    """
+    kept, left = np.zeros(person.size, dtype=bool), np.ones(person.size, dtype=bool)
+    n_kept, first_of = np.zeros((2, int(person.max(initial=-1)) + 1), dtype=np.int64)
+    while True:
+        row = np.flatnonzero(left & (n_kept[person] < n_wanted))
+        if not row.size:
+            return kept
+        first = row[times_seen_before(person[row]) == 0]
+        kept[first], first_of[person[first]] = True, first
+        n_kept[person[first]] += 1
+        pairs = np.stack([row, first_of[person[row]]])
+        left[row] = ~_are_alike(requests[:, pairs], amount[:, pairs])
+
+
+def _are_alike(requests: Codes, amount: FloatArray) -> BoolArray:
+    """Whether one row of each pair asks for all that the other one does, and no less of it.
+
+    Both have the shape (n_mutable, 2, n_pairs).
+    """
+    same, nothing = requests[:, 0] == requests[:, 1], requests == OWN
+    has_all, is_part = ((same | nothing[:, side]).all(axis=0) for side in (1, 0))
+    longer, shorter = np.where(has_all, amount, amount[:, ::-1]).transpose(1, 0, 2)
+    both = ~nothing.any(axis=1)
+    asks_less = ~(both & (longer > shorter)).any(axis=0)
+    asks_less &= (both & (shorter > 0) & (longer <= LESS * shorter)).any(axis=0)
+    return (has_all & is_part) | ((has_all | is_part) & ~asks_less)
 
 
 def diverse_ranks(

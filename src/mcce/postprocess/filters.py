@@ -22,8 +22,8 @@ from ..candidates import (
     remember,
 )
 from ..constraints.collection import Constraints
+from ..constraints.constraint import RowConstraint
 from ..constraints.derived import Derived
-from ..constraints.kinds import DeclaredRelation, MaxChanges, Together
 from ..distances import measure_rows
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
 from ..protocols import Distance
@@ -125,29 +125,21 @@ class IsNoCopy:
 class ObeysConstraint:
     """Keeps rows that obey a constraint on whole rows."""
 
-    constraints: Constraints
-    constraint: MaxChanges | Together | DeclaredRelation | Derived
+    constraint: RowConstraint
+    schema: Schema
 
     @property
     def name(self) -> str:
         """The constraint's name, quoted, and whether it is about a column that cannot change."""
-        name, schema = repr(self.constraint.name), self.constraints.schema
+        name, schema = repr(self.constraint.name), self.schema
         if isinstance(self.constraint, Derived):
-            target = schema.features[schema.names.index(self.constraint.target)]
+            target = schema.features[schema.position_of[self.constraint.target]]
             return f"{name}{' (immutable)' if target.immutable else ''}"
         return name
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that obey the constraint."""
-        if isinstance(self.constraint, DeclaredRelation):
-            rows, condition = selected.factuals, self.constraint.parsed
-            own = rows.frame[list(condition.own_names) if condition else []].iloc[selected.owner]
-            return self.constraint.holds(selected.frame, rows.schema.adapter, own)
-        if isinstance(self.constraint, Derived):
-            rows, owner, frame = selected.factuals, selected.owner, selected.frame
-            return self.constraints.keeps_derived(self.constraint, rows, owner, frame)
-        places = self.constraints.mutable_places(self.constraint)
-        return self.constraint.holds(selected.codes[places] != OWN)
+        return self.constraint.keeps(selected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +195,7 @@ class KeepsRelation:
 
         if not isinstance(self.relation, Equality):
             return 0.0
-        target = schema.features[schema.names.index(self.relation.target)]
+        target = schema.features[schema.position_of[self.relation.target]]
         return target.resolution / 2 + 2 * self.relation.rounding
 
 

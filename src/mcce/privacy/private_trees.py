@@ -11,7 +11,7 @@ from the seed of the explainer; a draw is a declared level or atom, or a value o
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 
 from ..errors import SavedFileError
 from ..kernels import BoolArray, FloatArray, IntArray, Trees, with_decision
-from ..model.arrays import ChainRules, unpack_order, unpack_trees
+from ..model.arrays import ChainRules
 from ..model.leaves import LeafChain, ListedLeaves
 from ..tables.schema import EncodedRows, Schema
 from .private_accounting import Ledger, Plan, check_settings, private_order
@@ -202,27 +202,11 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
             )
         return self.get_params() | {"domains": plain_domains(read_domains(self.domains))}
 
-    def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
-        """Take what ``to_arrays`` gave, checked; raises SavedFileError for anything else.
-
-        Parameters
-        ----------
-        arrays
-            What ``to_arrays`` gave.
-        schema
-            The columns of the training data.
-
-        Returns
-        -------
-        PrivateTrees
-            Itself, as if fitted.
-        """
-        self._check()
+    def _tree_rules(self, schema: Schema, order: IntArray) -> ChainRules:
+        """What trees in a file may hold, whose order must not depend on rows."""
         check_public(schema, self.domains)
         private_order(self.visit_order, schema)
-        order = unpack_order(arrays["visit_order"], self.visit_order, schema)
-        rules = ChainRules(schema, order, order, splits_on_decision=False in self.decisions)
-        return self._keep(schema, order, unpack_trees(arrays["trees"], rules))
+        return ChainRules(schema, order, order, splits_on_decision=False in self.decisions)
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values, which are uniform inside a bin.

@@ -65,12 +65,13 @@ class AnswerChanges:
     """The changes of one answer: what the person would do, and what would follow.
 
     ``share`` says which share of the values that an anonymous answer stands for is accepted, if
-    not all.
+    not all, and ``narrow`` whether the decision is only just the desired one.
     """
 
     actions: Sequence[ChangedCell]
     consequences: Sequence[ChangedCell] = ()
     share: float | None = None
+    narrow: bool = False
 
     def asks_at_least(self, other: AnswerChanges) -> bool:
         """Whether the person would have to do all that another answer asks for, or more."""

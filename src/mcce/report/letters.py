@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 import numpy as np
@@ -196,6 +196,9 @@ class _Draft:
         follow = [column.feature.name for column in requirements.computed]
         mentioned = [name for name in follow if labels.of(name).follow is not False]
         changes = changes_of(changed, follow, mentioned, len(frame))
+        if result.anonymous is None and "margin_word" in result.measures:
+            found = zip(changes, result.measures["margin_word"], strict=True)
+            changes = [replace(one, narrow=word == "narrow") for one, word in found]
         if result.anonymous is not None:
             shares = result.anonymous.measures["pureness_of_changes"]
             changes = with_shares(changes, shares.tolist())

@@ -196,6 +196,8 @@ class Writer(Clauses):
         sentences = [f"{text[:1].upper()}{text[1:]}." for text in follow]
         if answer.share is not None:
             sentences.append(self._share("share", answer.share))
+        if answer.narrow:
+            sentences.append(self.language.say("letter.narrow"))
         return f"{text}{between}{' '.join(sentences)}" if sentences else text
 
     def answers(self, answers: Sequence[AnswerChanges]) -> str:
@@ -230,6 +232,8 @@ class Writer(Clauses):
         notes = self.consequences(answer.consequences)
         if answer.share is not None:
             notes.append(self._share("share_of_case", answer.share))
+        if answer.narrow:
+            notes.append(self.language.say("letter.narrow_of_case"))
         return f"{text} ({'; '.join(notes)})" if notes else text
 
     def _share(self, key: str, share: float) -> str:

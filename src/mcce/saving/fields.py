@@ -315,7 +315,7 @@ def _unpack_conditional(plain: Any, schema: Schema) -> Conditional:
     if (one.least == 0) != (one.mean is None) or (one.mean is None) != (one.error is None):
         raise SavedFileError("the model of a number is not whole")
     models = (one.mean, one.error, one.missing)
-    if any(model and one.position in model.ensemble_.inputs for model in models):
+    if any(model and one.position in model.ensemble.inputs for model in models):
         raise SavedFileError("the model of a number is given the number itself")
     return one
 

@@ -39,6 +39,8 @@ RANKINGS_OF_PAPER = (RANK_BY, RANK_BY[::-1], ("sparsity",), ("distance",))
 RANKINGS = RANK_BY, BY_ACTIONS
 # Draws per person, the K of the paper: of its search, and of all others.
 N_SAMPLES_OF_PAPER, N_SAMPLES = 1000, 100
+# The largest default margin whose cost in changes is hard to see; docs/search_methods.md has it.
+MARGIN = 0.02
 # For people who still have no answer, up to this many.
 MAX_SAMPLES = 10_000
 
@@ -50,14 +52,16 @@ class Defaults(NamedTuple):
     extra_changes: int = 0
     # Whether fewer changes always come first, whatever the gain.
     fewest_first: bool = True
+    # As a share of the largest margin.
+    margin: float = 0.0
 
 
 DEFAULTS: dict[str, Defaults] = {
     "paper": Defaults(),
-    "sparse": Defaults(0.01),
-    "balanced": Defaults(0.05, extra_changes=1, fewest_first=False),
+    "sparse": Defaults(0.01, margin=MARGIN),
+    "balanced": Defaults(0.05, extra_changes=1, fewest_first=False, margin=MARGIN),
     "plausible": Defaults(0.25, extra_changes=1, fewest_first=False),
-    "near": Defaults(0.01),
+    "near": Defaults(0.01, margin=MARGIN),
     "nearest": Defaults(0.01, extra_changes=1000, fewest_first=False),
 }
 
@@ -93,7 +97,11 @@ class Search:
         Upper bounds on the number of changes and on the distance of an answer.
     margin
         How far inside the desired set the score must be, see :meth:`Decision.score_margins`. People
-        whose score is inside already have the desired decision, whatever the margin.
+        whose score is inside already have the desired decision, whatever the margin. None is 2 % of
+        the largest margin that a score can have, .51 for a probability that must be at least .5,
+        and gives way where nothing else is found: whoever has no answer with it gets the best one
+        without. It is 0 for "paper", "plausible" and "nearest", with ``max_evaluations``, and for
+        scores without known bounds. ``result.min_margin`` says what it was.
     copies
         What to do with exact copies of training rows: return them only where there is nothing else
         (``"last"``), never, or like any other row (``"allow"``). None is ``"allow"`` for the
@@ -135,7 +143,7 @@ class Search:
     max_samples: int | None = None
     max_sparsity: int | None = None
     max_distance: float | None = None
-    margin: float = 0.0
+    margin: float | None = None
     copies: Copies | None = None
     consequences: ConsequenceMode | None = None
     rank_by: Sequence[RankKey] = RANK_BY
@@ -359,7 +367,9 @@ def _check_limits(search: Search | ExactSearch) -> None:
         check_count("max_sparsity", search.max_sparsity, least=0)
     if search.max_distance is not None:
         check_real("max_distance", search.max_distance, "a number >= 0", infinite=True)
-    check_real("margin", search.margin, "a finite number >= 0")
+    # None is the default of Search alone.
+    if search.margin is not None or isinstance(search, ExactSearch):
+        check_real("margin", search.margin, "a finite number >= 0")
     check_choice("copies", search.copies, get_args(Copies))
 
 

@@ -22,12 +22,13 @@ from ..errors import McceWarning, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
 from ..kernels import IntArray
+from ..plausibility.margins import measure_margins
 from ..protocols import Callback, Progress, is_private
 from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
 from ..tables.schema import OWN
 from .config import ExactSearch, ExplainSettings, Search
-from .plan import find_answers
+from .plan import default_margin, find_answers, margins_of
 from .stage import Monitor, SearchOutcome, SearchRequest
 
 # So many accepted rows on average have the same immutable values if that is usual.
@@ -70,6 +71,7 @@ def explain(
         stopped=stopped,
         timings=clock.seconds | dict(outcome.seconds) | {"total": clock.total()},
         consequences=tuple(column.feature.name for column in outcome.computed),
+        min_margin=_min_margin(fitted, settings.search),
     )
 
 
@@ -120,6 +122,12 @@ def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
         )
 
 
+def _min_margin(fitted: Fitted, search: Search | ExactSearch) -> float:
+    """The margin that was asked for, by the user or by default."""
+    found = default_margin(fitted, search)
+    return float(search.margin or 0.0) if found is None else found[1]
+
+
 def _result_rows(answers: MeasuredRows, more: dict[str, np.ndarray]) -> ResultRows:
     measures = {"score": answers.score, "sparsity": answers.sparsity, "gower": answers.gower}
     return ResultRows(answers.rows.as_given(), answers.owner, answers.rank, measures | more)
@@ -129,7 +137,9 @@ def _further_measures(
     fitted: Fitted, settings: ExplainSettings, outcome: SearchOutcome
 ) -> dict[str, np.ndarray]:
     """Actions, the chosen distance, whether answers are proven, and how plausible they are."""
-    measures: dict[str, np.ndarray] = {}
+    measures = measure_margins(
+        margins_of(fitted), fitted.value_counts, outcome.answers.rows, outcome.answers.score
+    )
     model, needs = fitted.plausibility, settings.search.needs
     # If no training row is accepted, there is no model of accepted rows, and there are no answers.
     no_accepted = not fitted.n_desired and needs.beyond_paper and not is_private(fitted.generator)

@@ -29,13 +29,14 @@ from ..distances import is_mean
 from ..generate import FactualBlock
 from ..kernels import (
     BoolArray,
+    Codes,
     ExpiredError,
     FloatArray,
     IntArray,
     RowTable,
     times_seen_before,
 )
-from ..postprocess.diversity import NonRedundant, diverse_ranks
+from ..postprocess.diversity import DOWN, UP, differ, diverse_ranks
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
 from .costs import MAX_DISTANCE, RowMeasures
@@ -66,8 +67,6 @@ MAX_DETOURS = 10
 EXCESS_PENALTY, COPY_PENALTY = 1e7, 1e10
 # For each further answer, the most rows that are scored, and the rows that it is chosen from.
 TRIES_PER_ANSWER, CHOICE_PER_ANSWER = 12, 10
-# Among the latter, only this many that change the same features come first.
-MAX_ALIKE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,7 +388,7 @@ class Loop:
 
 
 class FurtherAnswers:
-    """Finds further answers; the first ones stay as the loop found them."""
+    """Finds further answers that ask for something else; the first ones stay as they are."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop, self._pool = loop, loop.pool
@@ -400,13 +399,14 @@ class FurtherAnswers:
         loop, pool, n_wanted = self._loop, self._pool, self._ranking.n_counterfactuals
         n_tried: IntArray = np.zeros(loop.best.size, dtype=np.int64)
         people = np.flatnonzero(loop.best >= 0)
+        incomplete = people[~pool.complete[people]]
+        loop.sources.add_singles(incomplete, thorough=True)
+        loop.sources.add_combinations(incomplete)
         while people.size and not loop.stopped():
-            likely = loop.open_rows(people)
-            likely = likely[(pool.chance(likely) >= LIKELY) | pool.complete[pool.person[likely]]]
-            likely = self._different(likely, CHOICE_PER_ANSWER * n_wanted)
-            likely = likely[pool.may_return(likely)]
             good = loop.keep_good(np.flatnonzero(np.isin(pool.person, people)))
-            selected, _ = self._select(np.concatenate([loop.keep_needed(good), likely]))
+            good = loop.keep_needed(good)
+            likely = self._cheapest_new(people, good, CHOICE_PER_ANSWER * n_wanted)
+            selected, _ = self._select(np.concatenate([good, likely]))
             child = loop.sources.add_undone(selected[pool.scored[selected]])[1]
             chosen = np.union1d(selected[~pool.scored[selected]], loop.keep_open(child))
             person = pool.person[chosen]
@@ -429,17 +429,37 @@ class FurtherAnswers:
         good = good[~np.isin(good, doubtful)]
         return self._select(np.union1d(good, loop.best[loop.best >= 0]))
 
-    def _different(self, row_ids: IntArray, most: int) -> IntArray:
-        """The cheapest rows of each person, and first those that change other features."""
-        pool, cost = self._pool, self._loop.costs(row_ids)
-        person, changed = pool.person[row_ids], (pool.cells[row_ids] != OWN).astype(np.int32)
-        changed[:, 0] = person
-        alike = RowTable(changed.shape[1]).number_rows(changed)
-        by_cost = np.lexsort((row_ids, cost, alike))
-        n_cheaper = np.empty_like(row_ids)
-        n_cheaper[by_cost] = times_seen_before(alike[by_cost])
-        n = np.where(pool.complete[person], row_ids.size, most)
-        return row_ids[best_of_each(person, n_cheaper >= MAX_ALIKE, cost, row_ids, n=n)]
+    def _cheapest_new(self, people: IntArray, good: IntArray, most: int) -> IntArray:
+        """The cheapest row, among those likely valid, of each request that no good row makes."""
+        loop, pool = self._loop, self._pool
+        row_ids = loop.open_rows(people)
+        is_complete = pool.complete[pool.person[row_ids]]
+        row_ids = np.append(good, row_ids[(pool.chance(row_ids) >= LIKELY) | is_complete])
+        made = np.concatenate([pool.person[row_ids][None], self._requests(row_ids)[0]])
+        request = RowTable(len(made)).number_rows(made.T.astype(np.int32))
+        is_new = ~np.isin(request, request[: good.size])
+        row_ids, request = row_ids[is_new], request[is_new]
+        cost = loop.costs(row_ids)
+        while True:
+            first = best_of_each(request, cost, row_ids)
+            person = pool.person[row_ids[first]]
+            n = np.where(pool.complete[person], row_ids.size, most)
+            first = first[best_of_each(person, cost[first], row_ids[first], n=n)]
+            if pool.may_return(row_ids[first]).all():
+                return row_ids[first]
+            left = pool.excluded_by[row_ids] <= MAY_RETURN
+            row_ids, request, cost = row_ids[left], request[left], cost[left]
+
+    def _requests(self, row_ids: IntArray) -> tuple[Codes, FloatArray]:
+        """What rows ask for, as :func:`differ` takes it, and by how much numbers change."""
+        pool, factuals = self._pool, self._pool.factuals
+        actions, mutable = pool.actions(row_ids), factuals.schema.mutable
+        before = factuals.all_numbers[mutable[:, None], pool.positions[pool.person[row_ids]]]
+        after = pool.encodings.numbers(pool.rows(row_ids))[mutable]
+        is_number = (actions != OWN) & ~np.isnan(after)
+        requests = np.where(is_number, np.where(after < before, DOWN, UP), actions)
+        amount = np.subtract(after, before, out=np.zeros_like(after), where=is_number)
+        return requests.astype(np.int32), np.abs(np.nan_to_num(amount))
 
     def _select(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Rows with ranks: each person's first answer, then those that are best or differ most."""
@@ -455,15 +475,9 @@ class FurtherAnswers:
             return row_ids, row_ids
         order = np.lexsort((row_ids, loop.costs(row_ids), ~is_first, pool.person[row_ids]))
         row_ids = row_ids[order]
-        _, person = np.unique(pool.person[row_ids], return_inverse=True)
-        number = times_seen_before(person)
-        n_people, n_rows = int(person.max()) + 1, int(number.max()) + 1
-        listed = np.zeros((n_people, n_rows), dtype=bool)
-        codes = np.full((pool.n_mutable, n_people, n_rows), OWN, dtype=np.int32)
-        listed[person, number], codes[:, person, number] = True, pool.codes(row_ids)
-        nonredundant = NonRedundant(pool.n_mutable, n_people, min(ranking.n_wanted, n_rows))
-        is_kept = nonredundant.keep(np.arange(n_people), codes, listed)[person, number]
-        row_ids, number = row_ids[is_kept], times_seen_before(person[is_kept])
+        is_kept = differ(pool.person[row_ids], *self._requests(row_ids), ranking.n_wanted)
+        row_ids = row_ids[is_kept]
+        number = times_seen_before(pool.person[row_ids])
         rank = number + 1
         if ranking.diversity is not None:
             rank = diverse_ranks(pool.rows(row_ids), number, pool.gower(row_ids), ranking)

@@ -54,6 +54,8 @@ from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
+    from ..plausibility.margins import Margins
+    from ..predictors.decision import Decision
     from ..relations.consequences import ComputedColumn, Consequences
     from ..relations.relation import FoundRelation
     from .exact import ExactStage
@@ -78,7 +80,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
-    decision = fitted.decision.with_margin(search.margin)
+    decision = fitted.decision.with_margin(search.margin or 0.0)
     is_exact = isinstance(settings.search, ExactSearch)
     task = SearchTask(
         request,
@@ -88,7 +90,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         scores=ScoreStore(len(factuals), fitted.schema.mutable.size, search.max_evaluations),
         consequences=consequences,
     )
-    outcome = _run_stages(task, positions)
+    outcome = _run_with_default_margin(task, positions)
     if outcome.misjudged:
         # Starts with an empty store: earlier decisions came from the label rule.
         certain = replace(task, decision=replace(decision, rule=None), scores=task.scores.cleared())
@@ -97,6 +99,41 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     if search.is_paper and constraints.discouraged:
         outcome = replace(outcome, answers=_discouraged_last(constraints, outcome.answers))
     return replace(outcome, computed=computed)
+
+
+def _run_with_default_margin(task: SearchTask, positions: IntArray) -> SearchOutcome:
+    """The first stage with the default margin, then all without it for those it leaves out."""
+    found = default_margin(task.request.fitted, task.settings.search)
+    if found is None:
+        return _run_stages(task, positions)
+    strict = replace(
+        task,
+        request=replace(task.request, gives_reasons=False, widens=False),
+        decision=replace(found[0], rule=task.decision.rule),
+        scores=task.scores.cleared(),
+    )
+    # A margin matters less than relations, and than what is not to be advised.
+    outcome = _run_confirmed(strict, _stages(strict)[0], positions)
+    left = np.setdiff1d(positions, outcome.answers.owner)
+    if not left.size or task.request.monitor.stopped:
+        return outcome
+    outcome = replace(outcome, misjudged=frozenset())
+    return outcome.updated(_run_stages(task, left), left)
+
+
+def default_margin(fitted: Fitted, search: Search | ExactSearch) -> tuple[Decision, float] | None:
+    """The decision with the default margin of a search, and the margin; None for none."""
+    if search.margin is not None or search.sampling_search.max_evaluations is not None:
+        return None
+    share = DEFAULTS[search.sampling_search.name].margin
+    return margins_of(fitted).require(share)
+
+
+def margins_of(fitted: Fitted) -> Margins:
+    """The margins of scores, by what fit learned."""
+    from ..plausibility.margins import Margins
+
+    return Margins(fitted.decision, fitted.label_rule, fitted.surrogate)
 
 
 def _factual_limits(
@@ -332,7 +369,7 @@ def row_rules(
     """What the rows that a search returns must keep, apart from being valid."""
     distance = weighted(fitted.distance, constraints)
     filters: list[RowFilter] = [
-        ObeysConstraint(constraints, constraint) for constraint in constraints.of_rows
+        ObeysConstraint(constraint, fitted.schema) for constraint in constraints.of_rows
     ]
     if search.copies == "never":
         filters.append(IsNoCopy(kept_training_rows(fitted, search)))

@@ -70,8 +70,8 @@ def relaxations(request: SearchRequest, max_constraints: int | None = None) -> I
     settings, constraints = request.settings, request.constraints
     for name, (free, reason_kind) in BOUNDS.items():
         value = getattr(settings.search, name, free)
-        # Copies that come last exclude no answer.
-        if value not in (free, "last"):
+        # Copies that come last exclude no answer, and nor does the default margin.
+        if value not in (free, "last", None):
             change: dict[str, Any] = {name: free}
             lifted = replace(settings, search=replace(settings.search, **change))
             find = partial(find_answers, replace(request, settings=lifted))

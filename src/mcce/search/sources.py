@@ -22,7 +22,6 @@ import numpy as np
 
 from ..candidates import Candidates
 from ..constraints.kinds import Together
-from ..constraints.limits import are_allowed, evenly_spaced, is_limited
 from ..errors import ParameterError
 from ..generate import FactualBlock, blocks, generate, tables_of
 from ..kernels import (
@@ -406,12 +405,12 @@ class Sources:
                 tried = self._frequent[place]
             codes = np.broadcast_to(tried, (people.size, tried.size))
             may_have = np.ones_like(codes, dtype=bool)
-            if limits is not None and is_limited(limits, column):
+            if limits is not None and limits.is_limited(column):
                 if feature.n_codes > ALL_VALUES:
                     # Few of the values above may be among those that a person may have.
-                    spaced = evenly_spaced(limits, column, N_SPACED if thorough else N_QUANTILES)
+                    spaced = limits.evenly_spaced(column, N_SPACED if thorough else N_QUANTILES)
                     codes = np.concatenate([codes, spaced], axis=1)
-                may_have = are_allowed(limits, column, codes)
+                may_have = limits.allow_change(column, codes)
             values[place] = codes, may_have & (codes != own[:, None])
         return values
 
@@ -487,7 +486,7 @@ class Sources:
         for each in np.unique(place).tolist():
             row = np.flatnonzero(place == each)
             limits = self._limits.take(person[row])
-            may_have[row] = are_allowed(limits, int(mutable[each]), codes[row])
+            may_have[row] = limits.allow_change(int(mutable[each]), codes[row])
         return may_have
 
     def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:

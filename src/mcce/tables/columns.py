@@ -1,7 +1,7 @@
 """Single columns: kinds, ranks and levels, for every dtype of pandas.
 
-Whatever depends on a dtype is here and in ``dtypes``; other modules need not know. Equal cells
-are one value and get one form here: 0.0 and -0.0, 1 and True among objects, None, NaN, NaT and NA.
+Everything that depends on a dtype is here and in ``dtypes``. Equal cells are one value and get one
+form here: 0.0 and -0.0, 1 and True among objects, None, NaN, NaT and NA.
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ def code_values(series: pd.Series[Any], kind: Kind) -> tuple[Codes, IntArray, bo
     has_missing = bool(missing.any())
     cells = series[~missing] if has_missing else series
     if kind == "numeric":
-        codes, first = rank_cells(_native(cells))
+        codes, first = rank_cells(_exact_numbers(cells))
     else:
         numbers, levels = factorize(cells)
-        codes, first = rank_numbered(numbers, _level_order(cells, numbers, levels))
+        codes, first = rank_factorized(numbers, _level_order(cells, numbers, levels))
     if has_missing:
         present = codes
         codes = np.full(len(series), first.size, dtype=np.int32)
@@ -195,7 +195,7 @@ def as_numbers(series: pd.Series[Any], like: Any = None) -> FloatArray:
         return series.to_numpy(dtype=np.float64, copy=True)
     missing = is_missing(series)
     numbers = np.full(len(series), np.nan)
-    numbers[~missing] = _native(series[~missing])
+    numbers[~missing] = _exact_numbers(series[~missing])
     if like is not None and is_time(like) and is_time(series.dtype):
         numbers *= unit_of(series.dtype) / unit_of(like)
     return numbers
@@ -211,7 +211,7 @@ def as_comparable(series: pd.Series[Any], like: Any = None) -> np.ndarray:
     if series.dtype.kind not in "iumM" or not (np.abs(numbers) >= EXACT_IN_FLOAT64).any():
         return numbers
     cells, present = numbers.astype(object), ~np.isnan(numbers)
-    whole = _native(series[present]).astype(object)
+    whole = _exact_numbers(series[present]).astype(object)
     if like is not None and is_time(like) and is_time(series.dtype):
         scale = Fraction(unit_of(series.dtype), unit_of(like))
         whole = whole * (scale.numerator if scale.denominator == 1 else scale)
@@ -219,13 +219,13 @@ def as_comparable(series: pd.Series[Any], like: Any = None) -> np.ndarray:
     return cells
 
 
-def rank_numbers(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
+def rank_among(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
     """Rank of each cell among known values, -1 if unknown, and of the nearest, the lower of two."""
     if known.empty:
         return np.full(len(cells), -1, np.int32), np.zeros(len(cells), np.int32)
     if known.dtype != cells.dtype:
         known = known.astype(cells.dtype)
-    keys, values = _native(known), _native(cells)
+    keys, values = _exact_numbers(known), _exact_numbers(cells)
     above = np.searchsorted(keys, values)
     above_or_last = np.minimum(above, keys.size - 1)
     exact = np.where(keys[above_or_last] == values, above_or_last, -1)
@@ -321,7 +321,7 @@ def _natural_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
     )
 
 
-def _native(series: pd.Series[Any]) -> np.ndarray:
+def _exact_numbers(series: pd.Series[Any]) -> np.ndarray:
     """Cells, none of them missing, as int64, uint64 or float64 without loss."""
     dtype = series.dtype
     if is_time(dtype) and hasattr(dtype, "numpy_dtype"):
@@ -389,7 +389,7 @@ def rank_cells(cells: np.ndarray) -> tuple[Codes, IntArray]:
     if cells.size >= MIN_SORTED_ROWS and np.unique(sample).size > DISTINCT_SHARE * sample.size:
         return rank_by_sorting(cells)
     numbers, values = pd.factorize(cells)
-    return rank_numbered(numbers, np.argsort(values))
+    return rank_factorized(numbers, np.argsort(values))
 
 
 def rank_by_sorting(cells: np.ndarray) -> tuple[Codes, IntArray]:
@@ -410,12 +410,12 @@ def rank_by_sorting(cells: np.ndarray) -> tuple[Codes, IntArray]:
     return codes, np.minimum.reduceat(order, np.flatnonzero(is_new))
 
 
-def rank_numbered(numbers: IntArray, order: IntArray) -> tuple[Codes, IntArray]:
+def rank_factorized(numbers: IntArray, order: IntArray) -> tuple[Codes, IntArray]:
     """Ranks of values that are numbered as they occur, given the order of the numbers.
 
     Examples
     --------
-    >>> codes, first = rank_numbered(np.array([0, 1, 0]), np.array([1, 0]))
+    >>> codes, first = rank_factorized(np.array([0, 1, 0]), np.array([1, 0]))
     >>> codes.tolist(), first.tolist()
     ([1, 0, 1], [1, 0])
     """

@@ -170,7 +170,7 @@ class Feature:
 
     def _encode_present(self, cells: pd.Series[Any]) -> tuple[Codes, Codes]:
         if self.kind == "numeric":
-            return columns.rank_numbers(self.known, cells)
+            return columns.rank_among(self.known, cells)
         exact = columns.match_levels(self.level_codes, cells)
         return exact, np.where(exact >= 0, exact, np.int32(self.n_codes))
 

@@ -215,18 +215,7 @@ def _read_by_arrow(data: Any) -> tuple[pd.DataFrame, ArrowAdapter]:
 
 def _read_by_narwhals(data: Any) -> tuple[Any, Any]:
     """A narwhals frame with all its rows, and its schema."""
-    try:
-        import narwhals as nw
-        import pyarrow  # noqa: F401  to_arrow needs it
-    except ImportError as error:
-        if not hasattr(data, "columns"):
-            raise _no_frame(data) from None
-        raise missing_extra(
-            error.name or "a library",
-            "frames",
-            f"A {_type_name(data)}",
-            instead="Or convert the data with .to_pandas().",
-        ) from error
+    nw = _import_narwhals(data)
     if isinstance(data, (nw.DataFrame, nw.LazyFrame, nw.Series)):
         raise SchemaError("Got a narwhals frame. Pass the frame that it wraps: .to_native().")
     try:
@@ -254,6 +243,23 @@ def _read_by_narwhals(data: Any) -> tuple[Any, Any]:
             "polars frame or a pyarrow table."
         )
     return frame, types
+
+
+def _import_narwhals(data: Any) -> Any:
+    """The library that reads frames of other libraries; raises for what is no frame at all."""
+    try:
+        import narwhals
+        import pyarrow  # noqa: F401  to_arrow needs it
+    except ImportError as error:
+        if not hasattr(data, "columns"):
+            raise _no_frame(data) from None
+        raise missing_extra(
+            error.name or "a library",
+            "frames",
+            f"A {_type_name(data)}",
+            instead="Or convert the data with .to_pandas().",
+        ) from error
+    return narwhals
 
 
 def _check_types(types: Any) -> dict[str, str]:

@@ -153,6 +153,11 @@ class Schema:
         """Column names in order."""
         return [feature.name for feature in self.features]
 
+    @cached_property
+    def position_of(self) -> dict[Hashable, int]:
+        """Position of each column by its name."""
+        return {name: position for position, name in enumerate(self.names)}
+
     @property
     def is_wide(self) -> bool:
         """Whether there are so many columns that each is modelled from a few others."""

@@ -20,7 +20,6 @@ from ..kernels import (
     IntArray,
     Person,
     WordArray,
-    apply_limits,
     person_keys,
 )
 from ..model.registry import encode_training, find_generator
@@ -192,7 +191,7 @@ class _GeneratorCase(Case):
         """Draws within limits stay within them."""
         limits = self.only_up()
         drawn = self.fitted.sample(self.request(limits=limits))
-        held = apply_limits(limits, drawn.codes, self.schema.mutable)
+        held = limits.apply(self.schema.mutable, drawn.codes)
         n_outside = int((held != drawn.codes).sum())
         demand(
             not n_outside,
@@ -206,7 +205,7 @@ class _GeneratorCase(Case):
         limits, check = self.only_up(), "The capability back_off, draws from 10**6 rows"
         request = self.request(limits=limits, least=np.full(self.draws.size, 10**6))
         wide, again = self.fitted.sample(request), self.fitted.sample(request)
-        n_outside = int((apply_limits(limits, wide.codes, self.schema.mutable) != wide.codes).sum())
+        n_outside = int((limits.apply(self.schema.mutable, wide.codes) != wide.codes).sum())
         demand(
             not n_outside, check, "codes inside the limits of their group", f"{n_outside} outside"
         )
@@ -229,7 +228,7 @@ class _GeneratorCase(Case):
     def try_density(self) -> None:
         """What can be drawn has a finite log-likelihood, and nothing has NaN."""
         check = "The capability density, log_likelihood"
-        values = np.asarray(self.fitted.log_likelihood(self.people))
+        values = np.asarray(self.fitted.log_likelihood(self.people, decision=True))
         shape = (len(self.people),)
         demand(values.shape == shape, check, f"one number per row, shape {shape}", values.shape)
         demand(not np.isnan(values).any(), check, "no NaN", values.tolist())

@@ -19,7 +19,7 @@ from mcce.kernels import (
     IntArray,
     Listing,
     Summation,
-    changed_features,
+    changed_places,
     differences,
     rows_as_bytes,
 )
@@ -40,9 +40,9 @@ def rank(
     """The best candidates of each person."""
     shape = comparison.group.size, comparison.codes.shape[2]
     sparsity, total = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    for feature in range(len(comparison.codes)):
-        changed, gap = differences(comparison, feature)
-        if tolerance and comparison.numbers[feature] is not None:
+    for place in range(len(comparison.codes)):
+        changed, gap = differences(comparison, place)
+        if tolerance and comparison.numbers[place] is not None:
             changed = changed & (gap > tolerance)
         sparsity += changed
         total += gap
@@ -76,14 +76,14 @@ def measure(comparison: Comparison, axes: DistanceAxes) -> FloatArray:
     A mean over no feature at all is infinite, unless the candidate equals the person.
     """
     total = Total(axes.how, (comparison.group.size, comparison.codes.shape[2]))
-    for feature in changed_features(comparison):
-        codes = comparison.codes[feature][comparison.group]
-        differs = codes != comparison.own_codes[feature][:, None]
-        table, own = axes.coordinates[feature], axes.own_coordinates[feature]
+    for place in changed_places(comparison):
+        codes = comparison.codes[place][comparison.group]
+        differs = codes != comparison.own_codes[place][:, None]
+        table, own = axes.coordinates[place], axes.own_coordinates[place]
         # A code of -1, a person's own value that has no place in the table, never differs.
         coordinates = None if table is None else table[codes]
         own = None if own is None else own[:, None]
-        total.add(differs, coordinates, own, axes.spreads[feature], axes.weights[feature])
+        total.add(differs, coordinates, own, axes.spreads[place], axes.weights[place])
     return total.distance(axes.n_present[:, None])
 
 

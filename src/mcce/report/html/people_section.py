@@ -240,11 +240,16 @@ class PeopleSection:
         if "plausibility" in measures:
             figures.append(("plausibility", words.number(measures["plausibility"], 2)))
         figures += [
-            ("margin", words.number(measures["margin"])),
+            ("margin", self._margin(measures)),
             ("stability", words.language.percent(measures["stability"])),
             ("minimal", words.flag(measures["minimal"])),
         ]
         return [(words.say(key), text) for key, text in figures]
+
+    def _margin(self, measures: Mapping[Hashable, Any]) -> str:
+        """The margin, and the word for it if there is one."""
+        number, word = self.words.number(measures["margin"]), measures.get("margin_word")
+        return f"{number} ({self.words.say(f'margin_{word}')})" if word else number
 
     def _change(self, name: Hashable, kind: str, answer: int, place: int) -> ChangeView:
         cells = [self.own[name][place], self.new[name][answer]]
