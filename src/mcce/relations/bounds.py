@@ -52,9 +52,7 @@ def find_bounds(data: TrainingColumns) -> Findings:
 
 def _screened(data: TrainingColumns) -> list[tuple[int, int, bool]]:
     """Pairs of columns whose bound excludes most permuted rows, and whether that of a ratio."""
-    # Years have no ratios, and their differences are those of dates.
-    columns = [at for at in data.numeric if not data.is_year(at)]
-    rows = slice(0, min(data.half, ROWS_TO_SCREEN))
+    columns, rows = data.numeric, slice(0, min(data.half, ROWS_TO_SCREEN))
     if len(columns) < 2:
         return []
     values = np.array([data.numbers(column, rows) for column in columns])
@@ -69,7 +67,7 @@ def _screened(data: TrainingColumns) -> list[tuple[int, int, bool]]:
         is_kept = np.isfinite(most) & (excluded >= MIN_EXCLUDED)
         if is_ratio:
             is_kept &= is_positive & (most > 0)
-        is_kept &= data.comparable(low, columns)
+        is_kept[i] = False
         ranked += [(-excluded[j], low, columns[j], is_ratio) for j in np.flatnonzero(is_kept)]
     return [(low, high, is_ratio) for _, low, high, is_ratio in sorted(ranked)[:MAX_CANDIDATES]]
 
@@ -202,7 +200,7 @@ def informative_orderings(
         check_cancellation()
         own = excluded.pop(bound)
         is_new = own & ~_implied(bound, excluded, rows)
-        follows = any(_follows(bound, item, excluded, rows) for item in formulas)
+        follows = any(_follows(bound, item, rows) for item in formulas)
         if is_new.mean() >= MIN_EXCLUDED and not follows:
             excluded[bound] = own
     strongest_first = [bound for bound in reversed(weakest_first) if bound in excluded]
@@ -241,23 +239,15 @@ def _implied(relation: Ordering, others: Iterable[Ordering], rows: TrainingColum
     return implied
 
 
-@np.errstate(all="ignore")
-def _follows(
-    bound: Ordering, item: FoundRelation, others: Iterable[Ordering], rows: TrainingColumns
-) -> bool:
-    """Whether rows that keep a formula, the range of its target and other bounds keep a bound."""
+def _follows(bound: Ordering, item: FoundRelation, rows: TrainingColumns) -> bool:
+    """Whether rows that keep a formula, and the range of its target, keep a bound too."""
     formula = item.relation.formula if isinstance(item.relation, Bound) else item.relation
     if not item.enforced or not {*bound.operands} <= {*formula.operands}:
         return False
     assert isinstance(formula, Equality)
     target, computed = numbers_of(rows, formula.result), formula.compute(rows)
-    within = [one for one in others if {*one.operands} <= {*formula.operands}]
-    names = [*dict.fromkeys(name for one in (bound, *within) for name in one.operands)]
+    is_inside = (computed >= np.nanmin(target)) & (computed <= np.nanmax(target))
+    names = bound.operands
     cells = [computed if name == formula.result else numbers_of(rows, name) for name in names]
     kept = assemble(cells, pd.Index(names, dtype=object, tupleize_cols=False))
-    broken = (computed >= np.nanmin(target)) & (computed <= np.nanmax(target))
-    n_inside = broken.sum()
-    broken &= bound.excess(kept) > 0
-    for other in within:
-        broken &= other.holds(kept)
-    return bool(broken.sum() <= MIN_EXCLUDED * n_inside)
+    return not is_inside.any() or float((bound.excess(kept)[is_inside] > 0).mean()) < MIN_EXCLUDED

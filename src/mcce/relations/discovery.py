@@ -25,7 +25,7 @@ from .fitting import fit_of, quality
 from .formulas import find_products, find_sums
 from .kinds import Bound, Dependency, Equivalence, Linear, Ordering, Product, Ratio
 from .pairs import MAX_LEVELS, find_dependencies, find_equivalences, find_orderings
-from .relation import Equality, FoundRelation, Relation, View, columns_of
+from .relation import Equality, FoundRelation, Relation, View
 from .views import DateView
 
 # With fewer distinct rows, nothing can be confirmed.
@@ -130,10 +130,8 @@ def without_implied(
     data: TrainingColumns, found: Sequence[FoundRelation]
 ) -> tuple[FoundRelation, ...]:
     """The relations that do not follow from others."""
-    found = _without_determined(found)
+    found = _without_parts(found)
     equalities = _equalities(data, found)
-    sources = _sources(equalities)
-    found = [item for item in found if not _repeats(item, sources)]
     bounds = _bounds(data, found, equalities)
     others = [item for item in found if not _within(item, equalities)]
     compared = [*_orderings(others), *_bounds_on_pairs(found, equalities)]
@@ -147,32 +145,22 @@ def without_implied(
     return (*equalities, *bounds, *orderings, *equivalences, *dependencies)
 
 
-def _without_determined(found: Sequence[FoundRelation]) -> list[FoundRelation]:
-    """Without what holds nearly between columns of which one determines the others.
-
-    A part of a date is compared with no view of another date, since the dates are.
-    """
-    determined: dict[Hashable, set[Hashable]] = {}
-    parts: set[Hashable] = set()
-    for item in found:
-        relation = item.relation
-        if item.enforced and isinstance(relation, Dependency):
-            *names, result = relation.features
-            if isinstance(relation.determinant, View):
-                determined.setdefault(tuple(names), {*names}).add(result)
-            if isinstance(relation.determinant, DateView):
-                parts |= {*relation.features}
-    kept = []
-    for item in found:
-        relation = item.relation
-        is_certain = _is_exact(item) and item.enforced
-        is_loose = isinstance(relation, (Ordering, Bound, Equality)) and not is_certain
-        has_view = any(isinstance(operand, DateView) for operand in relation.operands)
-        follows = any({*relation.features} <= names for names in determined.values())
-        is_of_part = has_view and not parts.isdisjoint(relation.operands)
-        if not (is_loose and (follows or is_of_part)):
-            kept.append(item)
-    return kept
+def _without_parts(found: Sequence[FoundRelation]) -> list[FoundRelation]:
+    """Without what holds loosely of parts of a date; the dates themselves are compared."""
+    relations = [item.relation for item in found if item.enforced]
+    parts = {
+        name
+        for one in relations
+        if isinstance(one, Dependency) and isinstance(one.determinant, DateView)
+        for name in one.features
+    }
+    return [
+        item
+        for item in found
+        if parts.isdisjoint(item.relation.operands)
+        or isinstance(item.relation, (Dependency, Equivalence))
+        or (_is_exact(item) and item.enforced)
+    ]
 
 
 def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
@@ -181,15 +169,15 @@ def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[F
     for number, item in enumerate(found):
         relation = item.relation
         if isinstance(relation, (Linear, Product, Ratio)):
-            rank = (not item.enforced, -round(item.share, 2), len(relation.features))
-            key = (*rank, *quality(data, relation), -number)
+            key = (not item.enforced, len(relation.features), *quality(data, relation), -number)
             ranked.append((key, item))
-    best: list[FoundRelation] = []
-    for _, item in sorted(ranked, key=lambda pair: pair[0]):
-        features = {*item.relation.features}
-        if item.enforced or not any(features <= {*one.relation.features} for one in best):
-            best.append(item)
-    return _first_of_each(best)
+    best = _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
+    certain = [{*item.relation.features} for item in best if item.enforced]
+    return [
+        item
+        for item in best
+        if item.enforced or not any({*item.relation.features} <= other for other in certain)
+    ]
 
 
 @np.errstate(all="ignore")
@@ -259,17 +247,6 @@ def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
     )
 
 
-def _repeats(item: FoundRelation, sources: Mapping[Hashable, Hashable]) -> bool:
-    """Whether it is about days that a column counts, or one of their dates and that column."""
-    operands = item.relation.operands
-    views = [one for one in operands if isinstance(one, DateView)]
-    cells = {name for view in views for name in columns_of(view)}
-    counted = [view for view, column in sources.items() if column in operands]
-    return bool(sources.keys() & {*views}) or any(
-        isinstance(view, DateView) and not cells.isdisjoint(columns_of(view)) for view in counted
-    )
-
-
 def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
     """For each column that is computed from a single other one, one that stands for them all.
 
@@ -285,8 +262,6 @@ def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
                 first, second = second, first
             if first != second:
                 source[first] = second
-    days = [view for view in source if isinstance(view, DateView)]
-    source |= {view.reversed: view for view in days if view.what == "days"}
     return {name: _root(source, name) for name in source}
 
 

@@ -31,7 +31,7 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray, absorb, check_canc
 from ..tables.columns import EXACT_IN_FLOAT64
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
-from .relation import Relation, columns_of, numbers_of_cells
+from .relation import Relation, numbers_of_cells
 from .views import DateView, find_views
 
 # A relation is accepted if its chance, times the number of relations tried, is below this.
@@ -80,7 +80,7 @@ class TrainingColumns:
 
     @cached_property
     def numeric(self) -> list[int]:
-        """Positions of numeric columns that vary, times left out, and of years and days."""
+        """Positions of numeric columns that vary, times left out, and of days between dates."""
         return [at for at in self.values if self._kind(at) not in "mM"]
 
     @cached_property
@@ -103,12 +103,10 @@ class TrainingColumns:
             for column, feature in enumerate(self.schema.features)
             if _is_measured(feature)
         }
-        known = [table[self.codes[column]] for column, table in tables.items() if self._views]
         for at, view in enumerate(self._views, len(self.schema.features)):
             numbers = view.numbers(self)
             present = numbers[~np.isnan(numbers)]
-            is_known = view.what == "year" and any(np.array_equal(numbers, own) for own in known)
-            if present.size and present.min() < present.max() and not is_known:
+            if present.size and present.min() < present.max():
                 tables[at] = numbers
         return tables
 
@@ -144,30 +142,9 @@ class TrainingColumns:
         of_table = remember(self.column_cache, (feature, key), table, lambda: read(table))
         return of_table[self.codes[column]]
 
-    def is_year(self, at: int) -> bool:
-        """Whether a position is that of the year of a date."""
-        view = self.names[at]
-        return isinstance(view, DateView) and view.what == "year"
-
-    def comparable(self, at: int, others: list[int]) -> BoolArray:
-        """Which positions one may be compared with: others of other cells, of which one is a view.
-
-        Dates may be compared whatever they are.
-        """
-        own = {*columns_of(self.names[at])}
-        return np.array(
-            [
-                own.isdisjoint(columns_of(self.names[other]))
-                and not (self.is_view(at) and self.is_view(other) and at in self.numeric)
-                if self._views
-                else at != other
-                for other in others
-            ]
-        )
-
     @cached_property
     def _views(self) -> list[DateView]:
-        return list(find_views(self.schema))
+        return find_views(self.schema)
 
     def _kind(self, at: int) -> str:
         """The kind of a column's dtype; views are dates or floats."""

@@ -6,24 +6,25 @@ Levels of categories take part in sums as price lists. On logarithms a product i
 1 and 1 and a ratio one with 1 and -1, so their two columns are found without looking at all
 triples; rows where the target is 0 are left out of it. Terms that are not needed are dropped, and
 coefficients become short decimals where that holds. Rows that break a sum may need a term that is 0
-in all others, which least squares cannot see: it is looked for in these rows alone.
+in all others: it is looked for in what the sum leaves over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
 
 import numpy as np
 
-from ..kernels import BoolArray, FloatArray, IntArray, check_cancellation
+from ..kernels import FloatArray, IntArray, check_cancellation
 from ..tables.features import ULPS, WRITTEN_ULPS, epsilon
 from .bounds import propose_bound
 from .evidence import Findings, Proposal, TrainingColumns
 from .fitting import (
     MAX_ROWS,
+    MAX_STRETCH,
     MIN_ROWS,
     ROUNDING,
     AnyEquality,
@@ -36,8 +37,7 @@ from .fitting import (
     typical,
 )
 from .kinds import Linear, Product, Ratio
-from .relation import columns_of, values_of
-from .views import DateView
+from .relation import values_of
 
 # Columns of a sum, and those among which the two of a product are looked for, at most.
 MAX_GROUPS, MAX_SELECTED = 12, 6
@@ -51,9 +51,8 @@ EXPLAINED_BY_BOUND, MAX_GROUPS_OF_BOUND = 0.7, 4
 N_ROUNDS, N_SELECTING_ROUNDS = 6, 3
 # A term is dropped if the deviation without it is at most this many times as large.
 MAX_DROPPED_LOSS = 1.2
-# Terms that are 0 in nearly all rows, rows to find them in, and the share of broken rows that each
-# leaves at most.
-MAX_RARE_TERMS, MAX_ROWS_FOR_RARE, MAX_LEFT = 3, 20_000, 0.7
+# Columns that are 0 in nearly all rows, at most, and what they must explain of the others.
+MAX_RARE, EXPLAINED_BY_RARE = 3, 0.97
 # The largest deviation of logarithms, in typical rows, of a pair that may be a product.
 MAX_DEVIATION = 0.5
 # A target, two terms, and the sign of the second one's weight: 1 for a product, -1 for a ratio.
@@ -94,7 +93,7 @@ def find_sums(data: TrainingColumns) -> Findings:
         return Findings((), 0)
     design = Design.of_sums(data, rows)
     targets = (at for at, column in enumerate(data.numeric) if not data.is_view(column))
-    sums = (_find_sum(data, design, target) for target in targets)
+    sums = (found for target in targets for found in _find_sums(data, design, target))
     return Findings.of(_tried(data, sums), 2 * len(data.numeric) * MAX_GROUPS)
 
 
@@ -103,70 +102,35 @@ def _tried(
 ) -> Iterator[Proposal | None]:
     """Each relation as an equality, and as a bound."""
     for relation in relations:
-        if relation is not None and not _uses_cells_twice(relation):
+        if relation is not None and not relation.uses_cells_twice:
             equality = propose(data, relation)
             yield equality
             if equality is None or not data.holds(equality.relation).all():
                 yield propose_bound(data, relation)
-            if equality is not None and isinstance(equality.relation, Linear):
-                complete = _with_rare_terms(data, equality.relation)
-                yield None if complete is None else propose(data, complete)
 
 
-def _uses_cells_twice(relation: AnyEquality) -> bool:
-    """Whether a view is computed from another operand, so that they depend on each other anyway."""
-    return len(relation.features) < sum(len(columns_of(one)) for one in relation.operands)
-
-
-def _with_rare_terms(data: TrainingColumns, found: Linear) -> Linear | None:
-    """A sum with columns that make up for rows that break it, and are mostly 0; None if none do."""
-    relation, rows = found, data.at(slice(0, min(data.half, MAX_ROWS_FOR_RARE)))
-    for _ in range(MAX_RARE_TERMS):
-        check_cancellation()
-        broken, rest = relation.excess(rows) > 0, relation.deviation(rows)
-        others = [at for at, name in enumerate(data.schema.names) if name not in relation.features]
-        options = [
-            (int((option.excess(rows) > 0).sum()), at, option)
-            for at in others
-            if broken.any() and (option := _with_column(data, relation, at, rest, broken))
-        ]
-        n_left, _, best = min(options, default=(broken.size, 0, relation), key=lambda one: one[:2])
-        if n_left > MAX_LEFT * broken.sum():
-            break
-        relation = best
-    terms = tuple(sorted(relation.terms, key=lambda term: data.names.index(term[0])))
-    exact = replace(relation, terms=terms, tolerance=0.0, relative=False)
-    return None if relation is found else exact
-
-
-def _with_column(
-    data: TrainingColumns, relation: Linear, at: int, rest: FloatArray, broken: BoolArray
-) -> Linear | None:
-    """A sum with one more column, weighted as most broken rows need it."""
-    feature, codes = data.schema.features[at], data.codes[at, : rest.size]
-    if feature.kind == "categorical" and feature.n_codes <= MAX_LEVELS:
-        rests = [rest[broken & (codes == code)] for code in range(feature.n_codes)]
-        amounts = [_short(np.median(own)) if own.size else 0.0 for own in rests]
-        prices = tuple(zip(values_of(feature), amounts, strict=True))
-        return replace(relation, amounts=(*relation.amounts, (feature.name, prices)))
-    if at not in data.numeric:
-        return None
-    numbers = data.numbers(at, slice(0, rest.size))
-    weights = rest[broken & (numbers != 0)] / numbers[broken & (numbers != 0)]
-    weight = _short(np.median(weights)) if weights.size else 0.0
-    return replace(relation, terms=(*relation.terms, (feature.name, weight))) if weight else None
-
-
-def _short(number: float) -> float:
-    """A number without the noise of a difference."""
-    return float(f"{number:.6g}") if np.isfinite(number) else 0.0
-
-
-def _find_sum(data: TrainingColumns, design: Design, target: int) -> Linear | None:
+def _find_sums(data: TrainingColumns, design: Design, target: int) -> Iterator[Linear | None]:
+    """A sum, and the same with terms that it rarely has."""
     groups = _select(design, target, EXPLAINED_BY_SUM, MAX_GROUPS)
-    if not groups:
-        return None
-    return _sum_of(data, design, target, tuple(sorted(_needed(design, target, groups))))
+    if groups:
+        groups = _needed(design, target, groups)
+        yield _sum_of(data, design, target, groups)
+        if rare := _rare_groups(design, target, groups):
+            yield _sum_of(data, design, target, groups, rare)
+
+
+def _rare_groups(design: Design, target: int, groups: tuple[int, ...]) -> tuple[int, ...]:
+    """Groups of terms that make up for what few rows have beside a sum, and are 0 in most."""
+    regression = Regression.of(design, target, groups)
+    rest = regression.target - predict(regression.inputs, regression.fit(N_ROUNDS)[0])
+    noise = max(typical(np.abs(rest)), ROUNDING * float(np.abs(regression.target).max()))
+    rest = np.where(np.abs(rest) > MAX_STRETCH * noise, rest, 0.0)
+    if not rest.any():
+        return ()
+    free = np.where(np.isin(design.groups, (*groups, design.groups[target])), -1, design.groups)
+    terms = design.whole[:, regression.row_numbers]
+    selected = select_forward(terms, free, to_integers(rest[None])[0][0], MAX_RARE)
+    return selected.groups if selected.explained >= EXPLAINED_BY_RARE else ()
 
 
 def _select(
@@ -248,21 +212,32 @@ def _needed(design: Design, target: int, groups: tuple[int, ...]) -> tuple[int, 
 
 
 def _sum_of(
-    data: TrainingColumns, design: Design, target: int, groups: tuple[int, ...]
+    data: TrainingColumns,
+    design: Design,
+    target: int,
+    groups: tuple[int, ...],
+    rare: tuple[int, ...] = (),
 ) -> Linear | None:
     """The sum of some columns, with short coefficients where that holds."""
+    groups = tuple(sorted((*groups, *rare)))
     regression = Regression.of(design, target, groups)
-    weights, _ = regression.fit(N_ROUNDS)
+    weights, _ = regression.fit(1 if rare else N_ROUNDS)
+    is_rare = regression.inputs[np.isin(design.groups[regression.terms], rare)].any(axis=0)
+
+    def deviation(given: FloatArray) -> float:
+        gap = regression.deviations(given)
+        return max(typical(gap), typical(gap[is_rare]) if is_rare.any() else 0.0)
+
     size = float(np.nanmax(np.abs(design.terms[target])))
     parts = np.abs(weights[1:, None] * regression.inputs)
     precision = _precision(data, (data.numeric[target], *groups))
     accepted = max(ROUNDING, WRITTEN_ULPS * precision) * size
     noise = ULPS * precision * float(parts.max(initial=size))
-    weights = snap(weights, lambda given: typical(regression.deviations(given)), accepted, noise)
+    weights = snap(weights, deviation, accepted, noise)
     by_term = dict(zip(regression.terms.tolist(), weights[1:].tolist(), strict=True))
     names = data.names
     terms = tuple(
-        _forward(names[design.groups[term]], weight)
+        (names[design.groups[term]], weight)
         for term, weight in by_term.items()
         if design.groups[term] in data.numeric and weight
     )
@@ -270,13 +245,6 @@ def _sum_of(
     if not terms and not amounts:
         return None
     return Linear(names[data.numeric[target]], terms, amounts, float(weights[0]))
-
-
-def _forward(operand: Hashable, weight: float) -> tuple[Hashable, float]:
-    """A term; days between dates count from the earlier one if that spares a minus sign."""
-    if isinstance(operand, DateView) and operand.what == "days" and weight < 0:
-        return operand.reversed, -weight
-    return operand, weight
 
 
 def _precision(data: TrainingColumns, columns: tuple[int, ...]) -> float:

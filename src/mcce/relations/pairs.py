@@ -82,6 +82,8 @@ def confirm_ordering(
     max_rows: int | None = None,
 ) -> Proposal | None:
     """An ordering, if held-out rows confirm it; not strict if it should not be."""
+    if relation.uses_cells_twice:
+        return None
     low, high = (data.names.index(name) for name in relation.operands)
     end = data.n_rows if max_rows is None else min(data.n_rows, data.half + max_rows)
     rows = slice(data.half, end)
@@ -124,7 +126,7 @@ def _nearly_ordered(data: TrainingColumns, columns: list[int]) -> Iterator[tuple
         passing = (sketches[i][:, None] <= sketches[:, None, :]).mean(axis=(1, 2))
         holds = (n_present > 0) & (n_above <= MAX_BROKEN * n_present)
         holds &= passing <= 1 - MIN_INFORMATIVE / 2
-        holds &= data.comparable(low, columns)
+        holds[i] = False
         for j in np.flatnonzero(holds):
             yield low, columns[j]
 
@@ -279,8 +281,8 @@ def _nearly_determined(
     order = np.argsort(left.codes[: min(data.half, ROWS_TO_SCREEN)], kind="stable")
     again = np.flatnonzero(np.diff(left.codes[order]) == 0)
     if again.size >= MIN_AGAIN:
-        codes = data.codes[results]
-        differs = (codes[:, order[again]] != codes[:, order[again + 1]]).mean(axis=1)
+        codes = data.codes[results, : order.size][:, order]
+        differs = (codes[:, again] != codes[:, again + 1]).mean(axis=1)
         yield from _rarely(data, left.operand, results, differs, MAX_DIFFERENT)
 
 

@@ -57,6 +57,11 @@ class Relation(ABC):
         return tuple(dict.fromkeys(name for one in self.operands for name in columns_of(one)))
 
     @property
+    def uses_cells_twice(self) -> bool:
+        """Whether operands share a column, so that they depend on each other anyway."""
+        return len(self.features) < sum(len(columns_of(one)) for one in self.operands)
+
+    @property
     def target(self) -> Hashable | None:
         """The column that follows from the others; None if there is none."""
         return getattr(self, "result", None)

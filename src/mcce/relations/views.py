@@ -8,7 +8,8 @@ Always true: a view is computed cell by cell; where a cell is missing or no date
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import re
+from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -23,18 +24,14 @@ from ..tables.schema import Schema
 from .relation import View, numbers_of, numbers_of_cells, quote_column, quote_number, read_cells
 
 DAY = 86_400e9
-# A Thursday.
-EPOCH_WEEKDAY = 3
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 ISO_DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?"
 YEARS = (1800, 2200)
 # Dates of a table that are compared, at most.
 MAX_DATES = 5
 # From the few values of a month to the many of a day of the year.
-PARTS = (
-    *("year", "weekday", "month", "day", "week", "week from Sunday", "week from Monday"),
-    "day of year",
-)
+PARTS_OF_DATE = ("year", "month", "day")
+PARTS = ("year", "weekday", "month", "day", "week", "week from Sunday", "day of year")
 
 
 @dataclass(frozen=True)
@@ -51,11 +48,6 @@ class DateView(View):
 
     what: str
     of: tuple[Hashable, ...]
-
-    @property
-    def reversed(self) -> DateView:
-        """The days from the first of two dates to the second."""
-        return DateView(self.what, self.of[::-1])
 
     @property
     def name(self) -> str:
@@ -100,59 +92,36 @@ class Steps(View):
         return np.where(np.isnan(cells), np.nan, np.searchsorted(self.limits, cells))
 
 
-def find_views(schema: Schema) -> Iterator[DateView]:
-    """Dates that are no columns of dates, years of single dates, and days between two dates."""
-    single: list[Hashable] = []
-    for feature in schema.features:
-        if feature.table.dtype.kind == "M":
-            single.append(feature.name)
-        elif _has_dates(feature):
-            single.append(DateView("date", (feature.name,)))
-    joined = [DateView("date", names) for names in _joinable(schema)]
-    dates = [*single, *joined][:MAX_DATES]
-    yield from (one for one in dates if isinstance(one, DateView))
-    yield from (DateView("year", (one,)) for one in dates if one in single)
-    yield from (DateView("days", pair) for pair in permutations(dates, 2))
+def find_views(schema: Schema) -> list[DateView]:
+    """Dates that are no columns of dates, and days between two dates."""
+    holds = [(_content(feature), feature.name) for feature in schema.features]
+    texts = [DateView("date", (name,)) for content, name in holds if content == "text"]
+    parts = [[name for content, name in holds if content == part] for part in PARTS_OF_DATE]
+    # Of several years, it is not known which goes with a month and a day.
+    is_one = [len(names) for names in parts] == [1, 1, 1]
+    written = [*texts, DateView("date", tuple(name for [name] in parts))] if is_one else texts
+    dates = [*(name for content, name in holds if content == "date"), *written][:MAX_DATES]
+    return [*written, *(DateView("days", pair) for pair in permutations(dates, 2))]
 
 
-def _has_dates(feature: Feature) -> bool:
-    """Whether all levels are written like 2024-01-31."""
-    if feature.kind != "categorical" or feature.known.empty:
-        return False
-    first = plain(feature.known)[0]
-    if not isinstance(first, str) or not first[:4].isdigit():
-        return False
-    return bool(feature.known.astype(str).str.fullmatch(ISO_DATE).all())
-
-
-def _joinable(schema: Schema) -> Iterator[tuple[Hashable, ...]]:
-    """Columns of a year, a month and a day, unless there are several of a kind."""
-    years, months, days = list[Hashable](), list[Hashable](), list[Hashable]()
-    for feature in schema.features:
-        low, high = _whole_range(feature)
-        if YEARS[0] <= low < high <= YEARS[1]:
-            years.append(feature.name)
-        elif low == 1 and 28 <= high <= 31 and feature.n_codes >= 28:
-            days.append(feature.name)
-        elif (low, high, feature.n_codes) == (1, 12, 12) or _has_names_of_months(feature):
-            months.append(feature.name)
-    if len(years) == len(months) == len(days) == 1:
-        yield (years[0], months[0], days[0])
-
-
-def _whole_range(feature: Feature) -> tuple[float, float]:
-    """The range of a column of whole numbers; that of others is empty."""
-    known = feature.known_numbers
-    if not feature.is_number or not known.size or (known != np.rint(known)).any():
-        return np.inf, -np.inf
-    return float(known[0]), float(known[-1])
-
-
-def _has_names_of_months(feature: Feature) -> bool:
-    """Whether the levels of a column are names of months."""
-    if feature.kind != "categorical" or not 2 < feature.n_codes <= 13:
-        return False
-    return not np.isnan(_read_months(feature.known)).any()
+def _content(feature: Feature) -> str | None:
+    """What a column holds of dates, by its values."""
+    known = feature.known_numbers if feature.is_number else np.empty(0)
+    if feature.table.dtype.kind == "M":
+        return "date"
+    if feature.kind == "categorical" and len(feature.known) > 2:
+        first = plain(feature.known)[0]
+        if isinstance(first, str) and re.fullmatch(ISO_DATE, first):
+            return "text" if feature.known.astype(str).str.fullmatch(ISO_DATE).all() else None
+        return None if np.isnan(_read_months(feature.known)).any() else "month"
+    if known.size < 2 or (known != np.rint(known)).any():
+        return None
+    low, high = known[0], known[-1]
+    if YEARS[0] <= low and high <= YEARS[1]:
+        return "year"
+    if low == 1 and 28 <= high <= 31 and known.size >= 28:
+        return "day"
+    return "month" if (low, high, known.size) == (1, 12, 12) else None
 
 
 def _read_dates(cells: pd.Series[Any]) -> FloatArray:
@@ -184,23 +153,13 @@ def _joined(year: FloatArray, month: FloatArray, day: FloatArray) -> FloatArray:
 
 def _part(what: str, dates: FloatArray) -> FloatArray:
     """A part of dates that are given in nanoseconds."""
-    whole = np.floor(np.where(np.isnan(dates), 0.0, dates) / DAY).astype(np.int64)
-    weekday = (whole + EPOCH_WEEKDAY) % 7
+    days = np.floor(np.nan_to_num(dates) / DAY).astype(np.int64).astype("M8[D]")
+    index = pd.DatetimeIndex(days.astype("M8[s]"))
+    weekday, of_year = index.dayofweek, index.dayofyear
     if what == "week":
-        # The Thursday of a week is in the year that the week belongs to.
-        whole = whole - weekday + 3
-    day = whole.astype("M8[D]")
-    month, year = day.astype("M8[M]"), day.astype("M8[Y]")
-    of_year = (day - year.astype("M8[D]")).astype(np.int64)
-    first = (whole - of_year + EPOCH_WEEKDAY) % 7
-    number = {
-        "year": year.astype(np.int64) + 1970,
-        "month": month.astype(np.int64) % 12 + 1,
-        "day": (day - month.astype("M8[D]")).astype(np.int64) + 1,
-        "weekday": weekday + 1,
-        "day of year": of_year + 1,
-        "week": of_year // 7 + 1,
-        "week from Monday": (of_year + first) // 7 + 1,
-        "week from Sunday": (of_year + (first + 1) % 7) // 7 + 1,
-    }[what]
-    return np.where(np.isnan(dates), np.nan, number)
+        numbers = index.isocalendar()["week"]
+    elif what == "week from Sunday":
+        numbers = (of_year + 6 + (weekday - of_year + 2) % 7) // 7
+    else:
+        numbers = getattr(index, what.replace(" ", ""))
+    return np.where(np.isnan(dates), np.nan, np.asarray(numbers, dtype=np.float64))
