@@ -133,6 +133,8 @@ def without_implied(
     found = _without_parts(found)
     equalities = _equalities(data, found)
     bounds = _bounds(data, found, equalities)
+    views = {one for one in _sources(equalities) if isinstance(one, View)}
+    found = [item for item in found if views.isdisjoint(item.relation.operands)]
     others = [item for item in found if not _within(item, equalities)]
     compared = [*_orderings(others), *_bounds_on_pairs(found, equalities)]
     orderings = informative_orderings(data, compared, [*equalities, *bounds])
@@ -153,6 +155,7 @@ def _without_parts(found: Sequence[FoundRelation]) -> list[FoundRelation]:
         for one in relations
         if isinstance(one, Dependency) and isinstance(one.determinant, DateView)
         for name in one.features
+        if name not in one.determinant.of
     }
     return [
         item
@@ -262,6 +265,8 @@ def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
                 first, second = second, first
             if first != second:
                 source[first] = second
+    days = [view for view in source if isinstance(view, DateView)]
+    source |= {view.reversed: view for view in days if view.what == "days"}
     return {name: _root(source, name) for name in source}
 
 

@@ -11,7 +11,7 @@ in all others: it is looked for in what the sum leaves over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
@@ -38,6 +38,7 @@ from .fitting import (
 )
 from .kinds import Linear, Product, Ratio
 from .relation import values_of
+from .views import DateView
 
 # Columns of a sum, and those among which the two of a product are looked for, at most.
 MAX_GROUPS, MAX_SELECTED = 12, 6
@@ -237,7 +238,7 @@ def _sum_of(
     by_term = dict(zip(regression.terms.tolist(), weights[1:].tolist(), strict=True))
     names = data.names
     terms = tuple(
-        (names[design.groups[term]], weight)
+        _forward(names[design.groups[term]], weight)
         for term, weight in by_term.items()
         if design.groups[term] in data.numeric and weight
     )
@@ -245,6 +246,13 @@ def _sum_of(
     if not terms and not amounts:
         return None
     return Linear(names[data.numeric[target]], terms, amounts, float(weights[0]))
+
+
+def _forward(operand: Hashable, weight: float) -> tuple[Hashable, float]:
+    """A term; days between dates count from the earlier one if that spares a minus sign."""
+    if isinstance(operand, DateView) and weight < 0:
+        return operand.reversed, -weight
+    return operand, weight
 
 
 def _precision(data: TrainingColumns, columns: tuple[int, ...]) -> float:

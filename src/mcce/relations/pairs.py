@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -237,29 +236,29 @@ def find_dependencies(data: TrainingColumns) -> Findings:
         for column, feature in enumerate(features)
         if feature.n_codes > 1 and not is_time(feature.table.dtype)
     ]
+    few = min(MAX_VALUES, data.half)
     lefts = [
-        _Determinant(features[column].name, data.codes[column], values_of(features[column]))
-        for column in results
-        if features[column].n_codes <= MAX_VALUES
+        _Determinant(one.name, data.codes[at], values_of(one) if one.n_codes <= few else [])
+        for at, one in enumerate(features)
+        if (one.n_codes <= few and at in results) or at in data.numeric
     ]
     dates = [data.names[at] for at in data.times["M"]]
-    parts = (DateView(part, (date,)) for date in dates for part in PARTS)
-    lefts += [_Determinant.of_view(part, data) for part in parts]
-    pairs = [(left, right) for left in lefts for right in _nearly_determined(data, left, results)]
-    listed = {(left.operand, right) for left, right in pairs}
-    tried = (_confirmed_dependency(data, left, right) for left, right in pairs)
-    stepwise = (
-        _confirmed_steps(data, left, right)
-        for left, right in _nearly_stepwise(data, results)
-        if (data.names[left], right) not in listed
+    lefts += [
+        _Determinant.of_view(DateView(part, (date,)), data) for part in PARTS for date in dates
+    ]
+    tried = (
+        _confirmed_dependency(data, left, right)
+        if left.values
+        else _confirmed_steps(data, left.operand, right)
+        for left in lefts
+        for right in _nearly_determined(data, left, results)
     )
-    n_tried = (len(lefts) + len(data.numeric)) * len(results)
-    return Findings.of(chain(tried, stepwise), n_tried)
+    return Findings.of(tried, len(lefts) * len(results))
 
 
 @dataclass(frozen=True, eq=False)
 class _Determinant:
-    """A column or a view as codes, and the value of each code."""
+    """A column or a view as codes, and the value of each code; none of many numbers."""
 
     operand: Hashable
     codes: Codes
@@ -276,38 +275,18 @@ class _Determinant:
 def _nearly_determined(
     data: TrainingColumns, left: _Determinant, results: list[int]
 ) -> Iterator[int]:
-    """Columns whose value hardly differs between rows that share that of a determinant."""
+    """Columns that hardly differ between rows of the same value, of many numbers the next one."""
     check_cancellation()
-    order = np.argsort(left.codes[: min(data.half, ROWS_TO_SCREEN)], kind="stable")
-    again = np.flatnonzero(np.diff(left.codes[order]) == 0)
-    if again.size >= MIN_AGAIN:
-        codes = data.codes[results, : order.size][:, order]
-        differs = (codes[:, again] != codes[:, again + 1]).mean(axis=1)
-        yield from _rarely(data, left.operand, results, differs, MAX_DIFFERENT)
-
-
-def _nearly_stepwise(data: TrainingColumns, results: list[int]) -> Iterator[tuple[int, int]]:
-    """Numbers, and columns of few values that differ between few neighbours in their order."""
-    features = data.schema.features
-    few = [column for column in results if features[column].n_codes <= MAX_STEPS]
-    codes = data.codes[few, : min(data.half, ROWS_TO_STEP)]
-    for left in data.numeric if few else ():
-        check_cancellation()
-        order = np.argsort(data.numbers(left, slice(0, codes.shape[1])), kind="stable")
-        differs = (codes[:, order[1:]] != codes[:, order[:-1]]).mean(axis=1)
-        most = MAX_STEPS / max(order.size, 1)
-        for right in _rarely(data, data.names[left], few, differs, most):
-            yield left, right
-
-
-def _rarely(
-    data: TrainingColumns, operand: Hashable, results: list[int], differs: FloatArray, most: float
-) -> Iterator[int]:
-    """Columns that differ rarely, also compared with chance; none that the operand is made of."""
-    for at in np.flatnonzero(differs <= most):
-        codes = data.codes[results[at], : min(data.half, ROWS_TO_SCREEN)]
-        by_chance = MAX_DIFFERENT_BY_CHANCE * _chance_of_difference(codes)
-        if differs[at] <= by_chance and data.names[results[at]] not in columns_of(operand):
+    n_rows = min(data.half, ROWS_TO_SCREEN if left.values else ROWS_TO_STEP)
+    order = np.argsort(left.codes[:n_rows], kind="stable")
+    again = np.flatnonzero((np.diff(left.codes[order]) == 0) | (not left.values))
+    if again.size < MIN_AGAIN:
+        return
+    codes = data.codes[results, :n_rows]
+    differs = (codes[:, order[again]] != codes[:, order[again + 1]]).mean(axis=1)
+    for at in np.flatnonzero(differs <= MAX_DIFFERENT):
+        by_chance = MAX_DIFFERENT_BY_CHANCE * _chance_of_difference(codes[at])
+        if differs[at] <= by_chance and data.names[results[at]] not in columns_of(left.operand):
             yield results[at]
 
 
@@ -316,21 +295,18 @@ def _chance_of_difference(codes: Codes) -> float:
     return float(1 - (shares * shares).sum())
 
 
-def _confirmed_steps(data: TrainingColumns, left: int, right: int) -> Proposal | None:
+def _confirmed_steps(data: TrainingColumns, left: Hashable, right: int) -> Proposal | None:
     """The dependency on steps of a number, with the limits of all rows."""
     tried, final = (
-        Steps((data.names[left],), _limits(data, left, right, rows))
+        _Determinant.of_view(Steps((left,), _limits(data, left, right, rows)), data)
         for rows in (slice(0, data.half), slice(0, data.n_rows))
     )
-    if not tried.limits or not final.limits:
-        return None
-    determinants = (_Determinant.of_view(steps, data) for steps in (tried, final))
-    return _confirmed_dependency(data, next(determinants), right, next(determinants))
+    return _confirmed_dependency(data, tried, right, final)
 
 
-def _limits(data: TrainingColumns, left: int, right: int, rows: slice) -> tuple[float, ...]:
+def _limits(data: TrainingColumns, left: Hashable, right: int, rows: slice) -> tuple[float, ...]:
     """Short numbers at which the value of a column changes; none unless it does so in steps."""
-    numbers = data.numbers(left, rows)
+    numbers = data.numbers(data.names.index(left), rows)
     order = np.argsort(numbers, kind="stable")[: int((~np.isnan(numbers)).sum())]
     ascending, codes = numbers[order], data.codes[right, rows][order]
     last = np.flatnonzero(np.diff(codes))

@@ -50,6 +50,11 @@ class DateView(View):
     of: tuple[Hashable, ...]
 
     @property
+    def reversed(self) -> DateView:
+        """The days from the first of two dates to the second."""
+        return DateView(self.what, self.of[::-1])
+
+    @property
     def name(self) -> str:
         """Such as ``month(arrival)``; a column of texts is named as it is."""
         if self.what == "date" and len(self.of) == 1:
@@ -156,6 +161,7 @@ def _part(what: str, dates: FloatArray) -> FloatArray:
     days = np.floor(np.nan_to_num(dates) / DAY).astype(np.int64).astype("M8[D]")
     index = pd.DatetimeIndex(days.astype("M8[s]"))
     weekday, of_year = index.dayofweek, index.dayofyear
+    numbers: Any
     if what == "week":
         numbers = index.isocalendar()["week"]
     elif what == "week from Sunday":
