@@ -105,18 +105,6 @@ def test_a_bound_that_two_others_imply_is_left_out():
     assert sorted(upper) == ["net <= 0.8 * gross", SAVED]
 
 
-def test_of_bounds_that_say_the_same_one_is_listed():
-    random = np.random.default_rng(0)
-    total = random.gamma(3, 500, 2000).round(2)
-    frame = pd.DataFrame({"total": total, "open": (total * random.uniform(0, 0.3, 2000)).round(2)})
-    frame["paid"] = (frame["total"] - frame["open"]).round(2)
-
-    table = found_in(frame.assign(age=random.integers(18, 80, 2000))).relations_
-
-    assert (table["kind"] == "linear").sum() == 1
-    assert (table["kind"] == "ordering").sum() == 1
-
-
 @settings(max_examples=10)
 @given(st.integers(0, 2**32 - 1), st.integers(60, 300), st.sampled_from([0.0, 0.1]))
 def test_an_enforced_bound_holds_in_every_training_row(seed, n_rows, holes):

@@ -100,8 +100,9 @@ def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equality |
     """
     formulas, tables = list[Equality](), list[Dependency]()
     for one in found:
+        # Of one that rows break, it is uncertain which column is computed, unless it is exact.
         if isinstance(one.relation, Equality):
-            formulas.append(one.relation)
+            formulas += [one.relation] if one.enforced or one.relation.tolerance == 0 else []
         # Answers may break those that are not enforced.
         elif one.enforced and isinstance(one.relation, Dependency):
             tables.append(one.relation)

@@ -172,8 +172,8 @@ def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[F
     for number, item in enumerate(found):
         relation = item.relation
         if isinstance(relation, (Linear, Product, Ratio)):
-            key = (not item.enforced, len(relation.features), *quality(data, relation), -number)
-            ranked.append((key, item))
+            rank = (not item.enforced, -round(item.share, 2), len(relation.features))
+            ranked.append(((*rank, *quality(data, relation), -number), item))
     best = _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
     certain = [{*item.relation.features} for item in best if item.enforced]
     return [

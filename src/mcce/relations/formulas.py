@@ -52,8 +52,9 @@ EXPLAINED_BY_BOUND, MAX_GROUPS_OF_BOUND = 0.7, 4
 N_ROUNDS, N_SELECTING_ROUNDS = 6, 3
 # A term is dropped if the deviation without it is at most this many times as large.
 MAX_DROPPED_LOSS = 1.2
-# Columns that are 0 in nearly all rows, at most, and what they must explain of the others.
-MAX_RARE, EXPLAINED_BY_RARE = 3, 0.97
+# Columns that are 0 in nearly all rows, at most, and what they must explain of the others, of
+# which some may be broken.
+MAX_RARE, EXPLAINED_BY_RARE = 3, 0.3
 # The largest deviation of logarithms, in typical rows, of a pair that may be a product.
 MAX_DEVIATION = 0.5
 # A target, two terms, and the sign of the second one's weight: 1 for a product, -1 for a ratio.

@@ -160,12 +160,12 @@ def _part(what: str, dates: FloatArray) -> FloatArray:
     """A part of dates that are given in nanoseconds."""
     days = np.floor(np.nan_to_num(dates) / DAY).astype(np.int64).astype("M8[D]")
     index = pd.DatetimeIndex(days.astype("M8[s]"))
-    weekday, of_year = index.dayofweek, index.dayofyear
+    weekday, of_year = index.day_of_week, index.day_of_year
     numbers: Any
     if what == "week":
         numbers = index.isocalendar()["week"]
     elif what == "week from Sunday":
         numbers = (of_year + 6 + (weekday - of_year + 2) % 7) // 7
     else:
-        numbers = getattr(index, what.replace(" ", ""))
+        numbers = weekday if what == "weekday" else getattr(index, what.replace(" ", "_"))
     return np.where(np.isnan(dates), np.nan, np.asarray(numbers, dtype=np.float64))
