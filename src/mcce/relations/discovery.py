@@ -174,13 +174,12 @@ def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[F
         if isinstance(relation, (Linear, Product, Ratio)):
             rank = (not item.enforced, -round(item.share, 2), len(relation.features))
             ranked.append(((*rank, *quality(data, relation), -number), item))
-    best = _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
-    certain = [{*item.relation.features} for item in best if item.enforced]
-    return [
-        item
-        for item in best
-        if item.enforced or not any({*item.relation.features} <= other for other in certain)
-    ]
+    kept: list[FoundRelation] = []
+    for item in _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0])):
+        features = {*item.relation.features}
+        if item.enforced or not any(features <= {*one.relation.features} for one in kept):
+            kept.append(item)
+    return kept
 
 
 @np.errstate(all="ignore")
