@@ -301,6 +301,73 @@ class MCCE(BaseEstimator):
         warn_of_gaps(result, fitted, settings.search.sampling_search)
         return result.with_roles(roles)
 
+    def finalize(
+        self,
+        result: Counterfactuals[FrameT],
+        *,
+        rounding: Mapping[Hashable, float] | None = None,
+        constraints: Any = None,
+    ) -> Counterfactuals[FrameT]:
+        """Round, check and measure answers once, for people to read.
+
+        Letters, reports, commands and the service show final answers alone, so all of them show the
+        same rows. Numbers are rounded as coarsely as the predictor and everything that ``explain``
+        requires of an answer allow, down to the number as it is; columns that follow from others
+        follow. If a single number of an answer changes, it goes no further than needed: to the
+        nearest round number of its range. No value passes the person's own. Every row is then
+        scored and measured again, and gets its ranges. Answers that are refused are withdrawn, and
+        of equal answers of a person the first one stays. Anonymous answers are not rounded.
+
+        Parameters
+        ----------
+        result
+            What :meth:`explain` returned. One that is final is returned as it is.
+        rounding
+            Step to which a number is rounded at first, by column, such as those of
+            ``mcce.report.Labels.rounding``; 0 leaves a column as it is. For all others, and where
+            the step is too coarse, it is a tenth of the change or less.
+        constraints
+            The further constraints of the call of ``explain``, if it had some.
+
+        Returns
+        -------
+        Counterfactuals
+            The result with ``final`` and ``ranges``. ``proven`` is False for answers that were
+            rounded.
+
+        Raises
+        ------
+        NotFittedError, ParameterError, SchemaError
+            If the explainer is not fitted, a parameter cannot have its value, or the result is
+            that of another explainer.
+
+        Warns
+        -----
+        McceWarning
+            If answers are refused by the predictor or the constraints, and so withdrawn.
+
+        Examples
+        --------
+        >>> from mcce import MCCE
+        >>> salaries = range(50_000, 90_000, 200)
+        >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 50, "salary": salaries})
+        >>> explainer = MCCE(lambda frame: frame["salary"], (70_123, 1e9), immutable=["age"])
+        >>> result = explainer.set_params(search="near").fit(bank).explain(bank.iloc[[3]])
+        >>> final = explainer.finalize(result, rounding={"salary": 1_000})
+        >>> final.frame
+                      age  salary
+        factual rank
+        3       1      52   71000
+        >>> final.ranges[["feature", "value", "low", "high", "high_open"]]
+          feature  value    low   high  high_open
+        0  salary  71000  71000  89800       True
+        """
+        from .analysis.finalizing import finalize, warn_of_withdrawn
+
+        final = finalize(*self._prepare(constraints), result, rounding)
+        warn_of_withdrawn(result, final)
+        return final
+
     def ranges(
         self,
         result: Counterfactuals[FrameT],
@@ -321,7 +388,7 @@ class MCCE(BaseEstimator):
         Parameters
         ----------
         result
-            What :meth:`explain` returned.
+            What :meth:`explain` returned. One that is final has its ranges already.
         constraints
             The further constraints of that call, if it had some.
         random_state
@@ -370,6 +437,8 @@ class MCCE(BaseEstimator):
         check_seed(random_state)
         seed = self.seed_ if random_state is None else int(random_state)
         settings = RangeSettings(self.fitted_, requirements, seed)
+        if isinstance(result, Counterfactuals) and result.ranges is not None:
+            return result.ranges
         return find_ranges(settings, result, verbose=bool(self.verbose))
 
     def robustness(

@@ -19,7 +19,8 @@ ANONYMOUS = ["--anonymity", "5", "--quasi-identifiers", "Duration,CreditAmount"]
 
 
 def test_the_output_says_what_became_of_everybody(explain, here, score):
-    result = mcce.load("bank.mcce", score).explain(pd.read_csv("people.csv"))
+    explainer = mcce.load("bank.mcce", score)
+    result = explainer.finalize(explainer.explain(pd.read_csv("people.csv")))
 
     assert explain("-o", "answers.csv") == 0
 

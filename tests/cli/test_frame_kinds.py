@@ -51,7 +51,7 @@ def test_people_in_files_get_the_answers_of_python(kind, here):
     frame.head(40).to_parquet("people.parquet", index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mcce.McceWarning)
-        expected = explainer.explain(given[:40]).to_pandas().frame
+        expected = explainer.finalize(explainer.explain(given[:40])).to_pandas().frame
 
     command = ["explain", "own.mcce", "--predictor", "own_scoring:score", "--block-rows", "17"]
     for source in ("csv", "parquet"):

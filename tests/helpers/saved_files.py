@@ -1,7 +1,7 @@
 """Saved explainers taken apart and put together again, by the standard library alone.
 
 This is the file format in a few lines: a zip whose members are stored plainly, JSON texts, arrays
-as ``.npy``, and a manifest of checksums. So tests can write any file, whoever would refuse it.
+as ``.npy``, and a manifest with a checksum. So tests can write any file, whoever would refuse it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def with_checksums(members: dict[str, bytes], key: bytes | None = None) -> bytes
     """A file of these members with good checksums, signed if there is a key."""
     about = json.loads(members[MANIFEST])
     listed = {name: data for name, data in members.items() if name not in (MANIFEST, SIGNATURE)}
-    about["members"] = {
-        name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-        for name, data in listed.items()
-    }
+    checksum = hashlib.sha256()
+    for name, data in listed.items():
+        checksum.update(f"{name}\n{len(data)}\n".encode() + data)
+    about["sha256"] = checksum.hexdigest()
     manifest = json_of(about)
     signature = {}
     if key is not None:
@@ -54,7 +54,7 @@ def with_checksums(members: dict[str, bytes], key: bytes | None = None) -> bytes
 
 def json_of(value: Any) -> bytes:
     """A JSON text as saved files have it."""
-    return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"
+    return json.dumps(value, ensure_ascii=False).encode() + b"\n"
 
 
 def npy_of(array: np.ndarray) -> bytes:

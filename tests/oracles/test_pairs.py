@@ -150,14 +150,15 @@ def test_a_pair_of_ones_own_rules_out_no_answer(staff):
 
 def test_pairs_survive_saving_and_others_are_refused(staff, tmp_path):
     from mcce.errors import SavedFileError
-    from mcce.saving.fields import pack_plausibility, unpack_plausibility
+    from mcce.saving.fields import PARTS, Known
 
     model = MCCE(manages, desired=(0.5, 1.0), random_state=0).fit(staff)
-    plain, fitted = pack_plausibility(model.plausibility_), model.fitted_
-    given = fitted.schema, fitted.generator.visit_order_, fitted.n_desired
+    saved, fitted = PARTS["plausibility"], model.fitted_
+    plain = saved.write(model.plausibility_)
+    known = Known(fitted.schema, fitted.generator.visit_order_, fitted.n_desired)
     pairs = model.plausibility_.pairs_
 
-    again = unpack_plausibility(plain, *given).pairs_
+    again = saved.read(plain, known).pairs_
 
     for field in dataclasses.fields(pairs):
         assert np.array_equal(getattr(again, field.name), getattr(pairs, field.name))
@@ -167,4 +168,4 @@ def test_pairs_survive_saving_and_others_are_refused(staff, tmp_path):
         "packed": pairs.packed[:-1],
     }.items():
         with pytest.raises(SavedFileError):
-            unpack_plausibility({**plain, "pairs": {**plain["pairs"], name: wrong}}, *given)
+            saved.read({**plain, "pairs": {**plain["pairs"], name: wrong}}, known)

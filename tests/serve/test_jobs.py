@@ -83,7 +83,7 @@ def test_an_upload_gives_the_answers_of_the_library_and_a_report(uploads, explai
     assert begun.status_code == 202
     assert state["state"] == "done", state
     assert state["done"] == state["total"] == 12
-    result = explainer.explain(people.drop(columns="Number"))
+    result = explainer.finalize(explainer.explain(people.drop(columns="Number")))
     best = result.frame.xs(1, level="rank")
     first = answers[answers["rank"] == 1].set_index("factual")
     assert list(first.index) == list(best.index) == list(range(12))

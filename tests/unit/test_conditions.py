@@ -197,6 +197,23 @@ def test_a_condition_that_is_none_is_refused_before_it_is_computed(name):
     assert str(caught.value).isprintable()
 
 
+def test_all_conditions_and_formulas_together_have_so_many_terms():
+    long = " + ".join(["age"] * 480)
+    rules = [c.relation(str(at), f"{long} < 99999") for at in range(9)]
+    rules += [c.frozen("flag", where=f"{long} < 0"), c.derived("total", long)]
+
+    with pytest.raises(ConstraintError, match=r"may have 10000 columns, .* got 10\d\d\d"):
+        explainer().explain(rows(), constraints=rules)
+
+
+@pytest.mark.parametrize(
+    "text", ["f'a' == city", "age'a' == 1", "`age``n` > 1", "1`n` > 1", "2n > 1"]
+)
+def test_words_without_anything_between_them_are_refused(text):
+    with pytest.raises(ConstraintError, match="not allowed"):
+        c.relation("x", text)
+
+
 NO_FORMULAS = {
     "comparison": ("age >= 1", "A formula may"),
     "logic": ("age and debt", "not allowed there"),

@@ -119,7 +119,8 @@ def test_answers_of_mcce_are_measured_as_mcce_measures_them():
     )
 
     pd.testing.assert_frame_equal(theirs.frame, ours.frame)
-    pd.testing.assert_frame_equal(theirs.measures.drop(columns="valid"), ours.measures)
+    theirs_too = theirs.measures.drop(columns="valid")
+    pd.testing.assert_frame_equal(theirs_too, ours.measures[theirs_too.columns])
     assert theirs.people["status"].tolist() == ours.people["status"].tolist()
 
 

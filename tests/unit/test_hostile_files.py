@@ -7,8 +7,10 @@ stand between it and the compiled code.
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import struct
+import time
 import zipfile
 from functools import partial
 
@@ -155,17 +157,17 @@ BYTES = {
     "empty": (lambda data: b"", "the file is empty"),
     "pickle": (lambda data: pickle.dumps({"a": 1}), "it is no saved explainer"),
     "two bytes": (lambda data: b"PK", "it is no saved explainer"),
-    "no member": (lambda data: b"PK\3\4 and nothing else", "it was cut short"),
+    "no member": (lambda data: b"PK\3\4 and nothing else", "was cut short"),
     "another zip": (lambda data: zip_of({"a.txt": b"hello"}), "it is a zip file, but no saved"),
     "no format": (lambda data: zip_of({MANIFEST: b"{}"}), "does not say 'mcce explainer'"),
     "list": (lambda data: zip_of({MANIFEST: b"[]"}), "holds no JSON object"),
-    "NaN": (lambda data: zip_of({MANIFEST: b'{"format": NaN}'}), "holds no JSON object"),
+    "NaN": (lambda data: zip_of({MANIFEST: b'{"format": NaN}'}), "does not say"),
     "deep": (lambda data: zip_of({MANIFEST: b"[" * 10**6}), "nested too deeply"),
     "large": (lambda data: zip_of({MANIFEST: b" " * (2**26 + 1)}), "is missing or too large"),
     "compressed": (lambda data: zip_of(members_of(data), zipfile.ZIP_DEFLATED), "compressed"),
     "cut short": (lambda data: data[:-1], "Cannot load"),
     "half": (lambda data: data[: len(data) // 2], "cut short"),
-    "one byte more": (lambda data: data + b"\0", "follow its last member"),
+    "one byte more": (lambda data: data + b"\0", "not laid out as mcce writes it"),
     "twice": (lambda data: data + data, "Cannot load"),
     "script": (lambda data: b"#!/bin/sh\n" + data, "no saved explainer"),
     "comment": (lambda data: data[:-2] + b"\5\0hello", "not laid out as mcce writes it"),
@@ -175,8 +177,8 @@ BYTES = {
         lambda data: data.replace(b"PK\5\6", b"PK\6\7" + b"\0" * 16 + b"PK\5\6"),
         "Cannot load",
     ),
-    "one name twice": (lambda data: data[: data.index(b"PK\3\4", 4)] + data, "have one name"),
-    "hidden member": (partial(with_members, stranger=b"1"), r"adds members: \['stranger.npy'\]"),
+    "one name twice": (lambda data: data[: data.index(b"PK\3\4", 4)] + data, "not laid out as"),
+    "hidden member": (partial(with_members, stranger=b"1"), "its checksum differs"),
     "listed stranger": (
         lambda data: with_stranger(data, "stranger.npy", npy_of(np.ones(3))),
         "refers",
@@ -184,24 +186,28 @@ BYTES = {
     "no signature": (lambda data: zip_of(members_of(data) | {"signature.txt": b"1"}), "signature"),
     "missing member": (
         lambda data: zip_of({k: v for k, v in members_of(data).items() if "cut" not in k}),
-        "lacks or adds members",
+        "its checksum differs",
     ),
-    "seed": (lambda data: edited(data, SEED, b'"seed": 2'), "'explainer.json' is damaged or was"),
+    "seed": (lambda data: edited(data, SEED, b'"seed": 2'), "damaged or was edited: its checksum"),
     "swapped arrays": (
         lambda data: zip_of(
             members_of(data) | {"model/trees/cut.npy": members_of(data)["model/trees/left.npy"]}
         ),
-        "cut.npy' is damaged",
+        "its checksum differs",
     ),
     "future": (
-        lambda data: edited(data, b'"version": 10', b'"version": 11', MANIFEST),
-        r"version 11, .* reads version 10 alone; load it with the mcce that wrote it",
+        lambda data: edited(data, b'"version": 11', b'"version": 12', MANIFEST),
+        r"version 12, .* reads version 11 alone; load it with the mcce that wrote it",
     ),
     "past": (
-        lambda data: edited(data, b'"version": 10', b'"version": 9', MANIFEST),
-        r"version 9, .* reads version 10 alone",
+        lambda data: edited(data, b'"version": 11', b'"version": 10', MANIFEST),
+        r"version 10, .* reads version 11 alone",
     ),
     "key twice": (lambda data: rewritten(data, SEED, b'"seed": 1, "seed": 1'), "not written as"),
+    "key of the manifest twice": (
+        lambda data: edited(data, b'{"format', b'{"format": 1, "format', MANIFEST),
+        "manifest.json is not written as",
+    ),
     "long integer": (lambda data: rewritten(data, SEED, b'"seed": ' + b"9" * 5000), "Cannot load"),
     "infinite": (lambda data: rewritten(data, SEED, b'"seed": 1e999'), "Cannot load"),
     "space": (lambda data: rewritten(data, SEED, b'"seed":  1'), "not written as mcce writes it"),
@@ -429,7 +435,7 @@ LEARNED = {
     "surrogate more": put("surrogate", to=lambda surrogate: surrogate | {"more": 1}),
 }
 SHARES, SPREADS = ("distance", "shares"), ("distance", "spreads")
-RELATION, PARTS = ("relations", 0), ("relations", 0, "parts")
+RELATION, PARTS = ("relations", 0), ("relations", 0, "relation", "linear")
 OTHERS = {
     "no distance": put("distance", to=None),
     "no spreads": without("distance", "spreads"),
@@ -447,9 +453,9 @@ OTHERS = {
     "wrong distance": put(
         "parameters", "distance", to={"distance": ["hvdm", {"dict": [["alpha", -3]]}]}
     ),
-    "kind of relation": put(*RELATION, "kind", to="magic"),
-    "list as kind": put(*RELATION, "kind", to=["linear"]),
-    "another kind": put(*RELATION, "kind", to="ordering"),
+    "kind of relation": put(*RELATION, "relation", to=lambda found: {"magic": found["linear"]}),
+    "list as kind": put(*RELATION, "relation", to=["linear"]),
+    "another kind": put(*RELATION, "relation", to=lambda found: {"ordering": found["linear"]}),
     "no relation parts": put(*PARTS, to={}),
     "share of rows": put(*RELATION, "share", to=2.0),
     "no share": put(*RELATION, "share", to=None),
@@ -458,11 +464,11 @@ OTHERS = {
     "level as result": put(*PARTS, "result", to="size"),
     "unknown result": put(*PARTS, "result", to="unknown"),
     "no terms": put(*PARTS, "terms", to=3),
-    "level as term": put(*PARTS, "terms", to={"tuple": [{"tuple": ["size", 1.0]}]}),
-    "text as factor": put(*PARTS, "terms", to={"tuple": [{"tuple": ["debt", "much"]}]}),
-    "zero as factor": put(*PARTS, "terms", to={"tuple": [{"tuple": ["debt", 0.0]}]}),
-    "tiny factor": put(*PARTS, "terms", to={"tuple": [{"tuple": ["debt", 5e-324]}]}),
-    "infinite constant": put(*PARTS, "constant", to={"float": "inf"}),
+    "level as term": put(*PARTS, "terms", to=[["size", 1.0]]),
+    "text as factor": put(*PARTS, "terms", to=[["debt", "much"]]),
+    "zero as factor": put(*PARTS, "terms", to=[["debt", 0.0]]),
+    "tiny factor": put(*PARTS, "terms", to=[["debt", 5e-324]]),
+    "infinite constant": put(*PARTS, "constant", to="inf"),
     "negative tolerance": put(*PARTS, "tolerance", to=-1.0),
     "number as relative": put(*PARTS, "relative", to=0),
     "text as rounding": put(*PARTS, "rounding", to="none"),
@@ -570,6 +576,52 @@ def test_a_path_in_a_file_is_never_opened(document, load, tmp_path):
 
         assert "where constraints should stand" in why(load, path.read_bytes())
         assert main(["inspect", str(path)]) == 3
+
+
+def test_a_private_generator_in_a_file_opens_no_domains(small, load, tmp_path):
+    declared = tmp_path / "domains.json"
+    declared.write_text('{"group": {"levels": ["secret"]}}')
+    part = json.dumps({"dict": [["domains", str(declared)]]}).encode()
+    generator = b'"generator": {"generator": ["private", ' + part + b"]}"
+
+    reason = why(load, rewritten(small, b'"generator": "trees"', generator))
+
+    assert "a path stands where domains should" in reason
+    assert "secret" not in reason
+
+
+M61 = 2**61 - 1
+FLOODS = {
+    "set": lambda numbers: {"set": numbers},
+    "frozenset": lambda numbers: {"frozenset": numbers},
+    "mapping": lambda numbers: {"dict": [[number, 1] for number in numbers]},
+    "tuples": lambda numbers: {"set": [{"tuple": [number, "x"]} for number in numbers]},
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_values_of_one_hash_are_refused_before_they_cost_hours(small, load, name):
+    numbers = [{"int": hex(number * M61)} for number in range(1, 100_000)]
+    flood = json.dumps(FLOODS[name](numbers)).encode()
+    started = time.process_time()
+
+    assert "have one hash" in why(load, rewritten(small, b'"roles": null', b'"roles": ' + flood))
+
+    assert time.process_time() - started < 5
+
+
+def test_levels_of_one_hash_are_refused_before_they_cost_hours(document, load):
+    changed = copy.deepcopy(document)
+    numbers = [{"int": hex(number * M61)} for number in range(1, 100_000)]
+    changed["schema"]["features"][0]["table"]["values"] = numbers
+
+    assert "have one hash" in why(load, document_bytes(changed))
+
+
+def test_a_mapping_that_names_a_key_twice_is_refused(small, load):
+    twice = b'"kinds": {"dict": [["points", "numeric"], ["points", "numeric"]]}'
+
+    assert "a key twice" in why(load, rewritten(small, b'"kinds": null', twice))
 
 
 def test_what_the_search_does_not_need_is_refused(document, load):

@@ -11,8 +11,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from mcce import MCCE, ExactSearch, Interval, ParameterError, Search
-from mcce.plausibility.margins import _words, small_step
-from mcce.tables.features import Feature
 from searches import altered, explain
 
 SLOPES = {"a": 2.0, "b": -1.0, "c": 0.5}
@@ -126,37 +124,28 @@ def test_without_a_surrogate_the_margin_is_known_but_no_step():
     assert (measures["margin_word"] == "").all()
 
 
-@pytest.mark.parametrize(
-    ("of_largest", "in_steps", "word"),
-    [
-        (0.09, 9.0, "narrow"),
-        (0.9, 0.9, "narrow"),
-        (0.1, 1.0, "fair"),
-        (0.39, 9.0, "fair"),
-        (0.9, 2.9, "fair"),
-        (0.4, 3.0, "wide"),
-        (np.nan, 3.0, "wide"),
-        (0.4, np.nan, "wide"),
-        (np.nan, np.nan, ""),
-    ],
-)
-def test_words_have_two_thresholds_each(of_largest, in_steps, word):
-    found = _words(np.array([of_largest]), np.array([in_steps]), True)
+def test_words_have_two_thresholds_each():
+    model = altered(fitted("probability"), n_counterfactuals=5, diversity=0.9)
 
-    assert found.tolist() == [word]
+    measures = explain(model, people()).measures
+
+    # The largest margin of a probability of at least .5 is .5.
+    of_largest, steps = measures["margin"] / 0.5, measures["margin_steps"]
+    narrow, wide = (of_largest < 0.1) | (steps < 1), (of_largest >= 0.4) & (steps >= 3)
+    expected = np.select([narrow, wide], ["narrow", "wide"], "fair")
+    assert np.array_equal(measures["margin_word"], expected)
+    assert {*expected} >= {"narrow", "fair"}
 
 
-def test_a_small_step_is_a_tenth_of_the_deviation_or_the_next_value():
-    values = pd.Series([0.0, 1.0, 2.0, 3.0, 30.0, 100.0])
-    feature = Feature.learn(values, kind=None, immutable=False)
+def test_numbers_without_small_steps_stay():
+    # Three values: the next one is more than half a standard deviation away.
+    rows = pd.DataFrame({"count": [0, 1, 2] * 40, "other": [3, 4, 5, 3] * 30})
 
-    # The deviation is 36: a step of 3.6, and at most 18.
-    moved = small_step(feature, np.ones(6, dtype=np.int64))
+    measures = explain(
+        MCCE(lambda frame: frame["count"] + 0.0, (1.5, np.inf), random_state=0).fit(rows), rows[:1]
+    ).measures
 
-    assert moved[0].tolist()[:6] == [0, 0, 0, 0, 4, 5]
-    assert moved[1].tolist()[:6] == [3, 3, 3, 3, 4, 5]
-    count = Feature.learn(pd.Series([0, 1, 2]), kind=None, immutable=False)
-    assert small_step(count, np.ones(3, dtype=np.int64)) is None
+    assert measures[["margin_steps", "robust"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize("name", ["sparse", "balanced", "near"])

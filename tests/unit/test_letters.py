@@ -100,7 +100,7 @@ def test_everybody_gets_a_letter(explained):
     assert letters.people.loc[already, "text"].str.startswith("The decision was in your").all()
     answered = letters.people["status"] == "answered"
     assert letters.people.loc[answered, "text"].str.contains("We would have said yes if").all()
-    assert letters.answers.index.equals(result.frame.index)
+    assert letters.answers.index.equals(letters.frame.index)
     assert letters.frame.columns.tolist() == NAMES
     assert repr(letters) == "Letters(30 people, language 'en')"
 
@@ -111,7 +111,7 @@ def test_only_what_changes_is_spoken_of(explained):
     words = {"salary": "earned", "housing": ("owned", "rented"), "loans": "loan"}
 
     for row, text in enumerate(letters.answers["text"]):
-        own = result.factuals.iloc[result.owner[row]]
+        own = result.factuals.loc[letters.frame.index[row][0]]
         for name, said in words.items():
             mentioned = any(word in text for word in ([said] if isinstance(said, str) else said))
             assert mentioned == (own[name] != letters.frame[name].iloc[row]), (name, text)
@@ -188,8 +188,8 @@ def test_answers_that_ask_for_more_than_another_are_left_out(explained):
     letters = write_letters(explainer, result, LABELS)
 
     text = letters.people["text"].iloc[0]
-    assert "We would have said yes if you had earned $47,000 instead of $30,037." in text
-    assert len(letters.answers) == 4
+    assert "We would have said yes if you had earned $41,000 instead of $30,037." in text
+    assert letters.frame[["salary", "loans"]].to_numpy().tolist() == [[41_000, 0], [52_000, 1]]
 
 
 def test_an_answer_that_the_predictor_refuses_is_never_shown(explained):
@@ -221,7 +221,7 @@ def test_constraints_of_the_call_hold_for_rounded_rows(explained):
 
     letters = write_letters(explainer, result, LABELS, constraints=[rule])
 
-    assert len(letters.frame) == len(result.frame)
+    assert letters.frame.index.get_level_values("factual").nunique() == 8
     assert (letters.frame["salary"] % 100 == 37).all()
 
 
@@ -277,7 +277,7 @@ def test_ranges_say_how_far_to_go(explained, language):
 
     letters = write_letters(explainer, result, {"language": language}, ranges=True)
 
-    assert letters.answers["text"].iloc[0].endswith(AT_LEAST[language])
+    assert AT_LEAST[language] in letters.answers["text"].iloc[0]
     assert letters.frame["salary"].tolist() == [59_000]
 
 
@@ -293,9 +293,10 @@ def test_a_range_with_two_ends_names_both():
         explainer, answer_of(explainer, PERSON, salary=61_537), LABELS, ranges=True
     )
 
-    assert letters.answers["text"].tolist() == [
+    assert (
         "We would have said yes if you had earned $59,000 to $69,000 instead of $30,037."
-    ]
+        in letters.answers["text"].iloc[0]
+    )
 
 
 def test_two_numbers_have_no_choice(explained):
@@ -372,16 +373,6 @@ def test_letters_of_german_credit_read_well():
             assert "  " not in text
             assert ".." not in text
             assert "Duration" not in text
-
-
-def test_letters_with_ranges_hold_the_table_of_ranges(explained):
-    explainer, result = explained
-    nobody = explainer.explain(people().head(0))
-
-    for one in (result, nobody):
-        letters = write_letters(explainer, one, ranges=True)
-        pd.testing.assert_frame_equal(letters.ranges, explainer.ranges(one))
-    assert write_letters(explainer, result).ranges is None
 
 
 GRID = {"a": np.repeat(np.arange(21), 21), "b": np.tile(np.arange(21), 21)}

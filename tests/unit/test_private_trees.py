@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import pickle
 import re
 import struct
@@ -107,6 +108,18 @@ KNOWN = {"age": Domain(low=18, high=80, step=1), "job": Domain(levels=["clerk", 
 
 def encode(known, frame, **names):
     return PrivateTrees(domains=known).encode_training(frame, **names)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name here")
+def test_domains_are_read_from_regular_files_of_bounded_size_alone(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    (tmp_path / "large").write_bytes(b" " * (2**24 + 1))
+    (tmp_path / "deep").write_text("[" * 100_000)
+    reasons = {"pipe": "not a regular file", "endless": "not a regular file", "large": "has more"}
+    for name, reason in (reasons | {"deep": "recursion", "absent": "No such file"}).items():
+        with pytest.raises(ParameterError, match=f"cannot be read as a JSON file .*{reason}"):
+            encode(tmp_path / name, FRAME)
 
 
 def test_domains_can_be_read_from_a_file(tmp_path):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from hostile_server import Hostile, remote, reply
-from mcce import MCCE, ParameterError, PredictorError
+from mcce import MCCE, MissingExtraError, ParameterError, PredictorError
 from mcce.predictors import Remote, make_decision
 
 X = pd.DataFrame({"x": [0.25, 0.5, 0.75]})
@@ -86,6 +87,15 @@ def test_probabilities_and_labels_are_read_as_such(server):
     labels = remote(server, output="labels")
     server.script = reply({"predictions": ["no", "yes", "no"]})
     assert make_decision(labels, "yes").score(X).valid.tolist() == [False, True, False]
+
+
+def test_without_httpcore_the_error_names_the_extra(monkeypatch):
+    for name in [name for name in sys.modules if name.endswith("predictors.exchange")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "httpcore", None)
+
+    with pytest.raises(MissingExtraError, match=r'needs httpcore, .* pip install "\.\[remote\]"'):
+        Remote("http://127.0.0.1/")
 
 
 def test_a_server_that_fails_sometimes_is_asked_again(server):

@@ -167,6 +167,13 @@ WRONG = {
     "half a character": ('[[rules]]\nonly_up = "\\ud800"', "not valid TOML"),
     "NUL": ("rules = '\0'", "not valid TOML"),
     "code": ("[[rules]]\nrelation = {name = 'x', holds = \"__import__('os')\"}", "line 2.*calls"),
+    "many terms": (
+        "".join(
+            f"[[rules]]\nrelation = {{name = '{at}', holds = '{'age+' * 900}age > 1'}}\n"
+            for at in range(9)
+        ),
+        "line 12: .* 10000 columns, values",
+    ),
     "deep condition": (
         f"[[rules]]\nfrozen = {{features = ['age'], where = '{'(' * 3000}'}}",
         "line 2.*nests",

@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 
 from bank import bank, score
-from mcce import MCCE, McceError, MissingExtraError, ParameterError, TimeLimitError
+from mcce import (
+    MCCE,
+    McceError,
+    MissingExtraError,
+    ParameterError,
+    TimeLimitError,
+    constraints,
+)
 from searches import slow
 
 SETTINGS = {"desired": (0.8, 10), "immutable": ["sex"], "n_samples": 50, "random_state": 0}
@@ -52,6 +59,28 @@ def test_a_limit_that_is_not_reached_changes_nothing(train, people):
     limited = MCCE(score, **SETTINGS, max_seconds=3600.0).fit(train, max_seconds=3600)
 
     pd.testing.assert_frame_equal(limited.explain(people).frame, free.explain(people).frame)
+
+
+@pytest.mark.filterwarnings("ignore::mcce.McceWarning")
+def test_a_time_limit_ends_a_search_inside_long_rules(train, people):
+    def waste_time(frame):
+        time.sleep(0.3)
+        return frame["age"] > 0
+
+    long = f"{'+'.join(['age'] * 900)} >= 0"
+    rules = [constraints.relation("slow", waste_time)]
+    rules += [constraints.relation(str(at), long) for at in range(5)]
+    settings = SETTINGS | {"n_samples": 2000, "max_seconds": 0.3}
+    explainer = MCCE(score, **settings, search="paper", memory=64.0).fit(train)
+
+    started = time.process_time()
+    stopped = explainer.explain(people, constraints=rules)
+    limited = time.process_time() - started
+    explainer.set_params(max_seconds=None).explain(people, constraints=rules)
+    unlimited = time.process_time() - started - limited
+
+    assert stopped.stopped
+    assert limited < unlimited / 4
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), "1", True])

@@ -30,12 +30,12 @@ from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..postprocess.filters import RowRules
 from ..postprocess.validation import score_in_calls
-from ..predictors.decision import ROWS_PER_CALL, Decision
+from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from ..relations.consequences import ComputedColumn, Consequences, computed_columns
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
 from ..search.config import ExplainSettings, kept_relations, weighted
-from ..search.plan import row_rules
+from ..search.plan import default_margin, row_rules
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema
@@ -204,9 +204,10 @@ def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class Requirements:
-    """What a search requires of the rows that it returns."""
+    """What a search requires of its answers; ``strict`` is the decision with the default margin."""
 
     decision: Decision
+    strict: Decision | None
     constraints: Constraints
     relations: Sequence[Relation]
     rules: RowRules
@@ -223,8 +224,10 @@ class Requirements:
         # Constraints on whole rows are checked with all others, by the values of rows.
         no_constraints = Constraints.bind(None, fitted.schema)
         recomputes = search.consequences == "recompute"
+        found = default_margin(fitted, settings.search)
         return cls(
             fitted.decision.with_margin(search.margin or 0.0),
+            None if found is None else found[0],
             constraints,
             [found.relation for found in relations],
             row_rules(weighing, search, no_constraints, relations, {}),
@@ -243,9 +246,15 @@ class Requirements:
             broken["check", number] = ~check.keeps(rows)
         return broken
 
-    def are_valid(self, rows: CandidateRows) -> BoolArray:
-        """Which rows have the desired decision, by fresh calls of the predictor."""
-        return score_in_calls(self.decision, rows).valid
+    def score(self, rows: CandidateRows) -> ScoredRows:
+        """Scores, and which rows have the desired decision, by fresh calls of the predictor."""
+        return score_in_calls(self.decision, rows)
+
+    def are_firm(self, rows: CandidateRows) -> BoolArray:
+        """Which rows have the desired decision with the default margin, by fresh calls."""
+        if self.strict is None:
+            return np.zeros(rows.owner.size, dtype=bool)
+        return score_in_calls(self.strict, rows).valid
 
 
 class Trials(AnswerVariants):
@@ -261,7 +270,10 @@ class Trials(AnswerVariants):
         for (kind, _), broken in self._waived.items():
             if kind == "constraint":
                 self.keep_constraints &= ~broken
-        self.valid: BoolArray = requirements.are_valid(originals)
+        scored = requirements.score(originals)
+        self.score: FloatArray = scored.score
+        self.valid: BoolArray = scored.valid
+        self._firm = requirements.are_firm(originals)
 
     def _is_discouraged(self, answer: IntArray, rows: CandidateRows) -> BoolArray:
         """Which variants make a discouraged change that their counterfactual does not."""
@@ -288,6 +300,7 @@ class Trials(AnswerVariants):
         allowed &= ~self._is_discouraged(answer, rows)
         if not score:
             return allowed, np.ones_like(allowed)
-        held = allowed.copy()
-        held[allowed] = self._requirements.are_valid(rows.take(allowed))
+        held, firm = allowed.copy(), self._firm[answer]
+        held[allowed & firm] = self._requirements.are_firm(rows.take(allowed & firm))
+        held[allowed & ~firm] = self._requirements.score(rows.take(allowed & ~firm)).valid
         return held, allowed

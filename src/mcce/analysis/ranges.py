@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals.result import Counterfactuals, native_table
+from ..counterfactuals.result import Counterfactuals, label_answers
 from ..fitted import Fitted
 from ..kernels import BoolArray, Int32Array, IntArray, times_seen_before
 from ..plausibility.model import PlausibilityModel
@@ -60,14 +60,14 @@ def find_ranges(
         parts.append(tabulate(ranges, settings.fitted, first))
         valid.append(ranges.valid)
     warn_of_refused(np.concatenate(valid), "have no ranges")
-    return join_tables(parts, result)
+    return label_answers(result, pd.concat(parts, ignore_index=True))
 
 
 def ranges_of(settings: RangeSettings, trials: Trials) -> FoundRanges:
     """The ranges of a chunk of counterfactuals."""
     moves = Moves.of(trials.answers)
     levels = _find_levels(trials.answers, trials, settings.fitted.value_counts)
-    reach, n_tried = _find_reach(moves, trials)
+    reach, n_tried = reach_of(moves, trials)
     boxes = find_boxes(moves, trials, reach, settings.seed, ROWS_FOR_BOX)
     return FoundRanges(moves, trials.valid, reach, n_tried + levels.n_tried, levels, boxes)
 
@@ -80,7 +80,7 @@ def rows_at_once(answers: EncodedAnswers) -> IntArray:
     return np.maximum(np.array(n_levels) @ answers.acted, MAX_CORNERS + N_FREE_POINTS)
 
 
-def _find_reach(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
+def reach_of(moves: Moves, trials: Trials) -> tuple[IntArray, IntArray]:
     """How far each number may move alone, and how many rows of each were scored."""
     movable = moves.movable & trials.valid
     place, answer = np.nonzero(movable)
@@ -138,6 +138,10 @@ class OtherLevels:
     level: IntArray
     n_tried: IntArray
 
+    def take(self, mask: BoolArray) -> OtherLevels:
+        """The levels where a mask is true."""
+        return OtherLevels(self.place[mask], self.answer[mask], self.level[mask], self.n_tried)
+
 
 @dataclass(frozen=True, eq=False)
 class FoundRanges:
@@ -164,14 +168,6 @@ def tabulate(ranges: FoundRanges, fitted: Fitted, first: int) -> pd.DataFrame:
     parts = [_tabulate_feature(ranges, place, fitted, in_boxes) for place in places]
     table = pd.concat(parts, ignore_index=True).sort_values("answer", kind="stable")
     return table.assign(answer=table["answer"] + first)
-
-
-def join_tables(tables: Sequence[pd.DataFrame], result: Counterfactuals[FrameT]) -> FrameT:
-    """The ranges of all counterfactuals of a result, with its labels."""
-    table = pd.concat(tables, ignore_index=True)
-    labels = result.to_pandas().frame.index.to_frame(index=False)
-    labels = labels.iloc[table["answer"].to_numpy()].reset_index(drop=True)
-    return native_table(result, labels.join(table.drop(columns="answer")))
 
 
 def _tabulate_feature(

@@ -268,6 +268,9 @@ class ExplainArguments:
         "several files.",
         metavar="NAMES",
     )
+    labels: str | None = option(
+        "Words for the features, for what their numbers are rounded to.", metavar="FILE"
+    )
     engine: str | None = option(
         "Who shares the work: local (processes of this machine), dask, ray or spark. Files "
         "must have the same names for all workers.",

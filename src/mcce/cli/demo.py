@@ -39,7 +39,8 @@ def run(arguments: DemoArguments) -> None:
     out, (german, train, people, predictor) = arguments.out, load_demo()
     declined = people[~predictor.predict(people)].head(N_SHOWN)
     with without_warnings():
-        changes = fit_demo(predictor, train, german.rules).explain(declined).changes()
+        explainer = fit_demo(predictor, train, german.rules)
+        changes = explainer.finalize(explainer.explain(declined)).changes()
     changes = changes[["factual", "feature", "before", "after"]]
     if out is not None:
         _write(out, german, train, people, predictor)

@@ -70,6 +70,7 @@ from .inputs import (
     open_people,
     read_checksum,
     read_dtypes,
+    read_rounding,
     read_rules_file,
     split_names,
 )
@@ -135,7 +136,8 @@ def _run_here(arguments: ExplainArguments, destination: Destination) -> None:
 def _inputs(arguments: ExplainArguments) -> list[str | None]:
     """The files that are read beside those of people, by name; None where there is none."""
     explainer, key_file = arguments.explainer, arguments.run.key_file
-    return [explainer.path, arguments.predictor.name, explainer.rules, key_file]
+    made_of = [explainer.path, arguments.predictor.name, explainer.rules, key_file]
+    return [*made_of, arguments.labels]
 
 
 def _kept(arguments: ExplainArguments, known: Collection[str]) -> list[str]:
@@ -159,6 +161,7 @@ def _plan_blocks(
         explainer,
         rules=read_rules_file(arguments.explainer.rules),
         bar=bar,
+        rounding=read_rounding(arguments.labels, explainer.schema_),
         anonymity=_anonymity(arguments, explainer.schema_),
     )
     empty_result, numbered = explain(reader.empty()), not arguments.key
@@ -252,7 +255,10 @@ def _run_shared(arguments: ExplainArguments, destination: Destination) -> None:
         choice = split_limits(arguments.predictor, arguments.workers or 1)
         loader, tolerance = PredictorLoader.here(choice), arguments.explainer.tolerance
         packed = PackedExplainer.pack(explainer, loader, tolerance=tolerance)
-        task = FilesTask(packed, read_plan, layout, folder, destination.format, block_rows, rules)
+        rounding = read_rounding(arguments.labels, explainer.schema_)
+        task = FilesTask(
+            packed, read_plan, layout, folder, destination.format, block_rows, rounding, rules
+        )
         return len(partitions), explain_partitions(executor, task, partitions)
 
     assert destination.folder is not None
@@ -310,6 +316,7 @@ def _plan_files(
     reader = _first_reader(explainer, read_plan, files)
     _show_ignored(arguments, reader)
     empty_result = explainer.explain(reader.empty(), constraints=rules)
+    empty_result = explainer.finalize(empty_result, constraints=rules)
     return read_plan, Layout.plan(
         reader, empty_result, arguments.prefix, numbered=not arguments.key
     )
@@ -354,6 +361,7 @@ def _run_key(
         "explainer": read_checksum(explainer.path),
         "predictor": predictor_checksum(arguments.predictor),
         "rules": None if explainer.rules is None else read_checksum(explainer.rules),
+        "labels": None if arguments.labels is None else read_checksum(arguments.labels),
         "n_counterfactuals": explainer.n_counterfactuals,
         "columns": {name: str(dtype) for name, dtype in layout.dtypes.items()},
         "format": format_,

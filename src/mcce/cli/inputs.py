@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from ..explainer import MCCE, load
 from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import find_format, open_source, reading
 from ..privacy.anonymity import anonymize
+from ..report.labels import Labels
 from ..runtime.files import checksum
 from ..runtime.progress import Progress, ProgressBar, without_prints
 from ..tables.schema import Schema
@@ -60,9 +61,10 @@ def explain_people(
     rows: pd.DataFrame,
     rules: Any,
     bar: ProgressBar,
+    rounding: Mapping[Hashable, float],
     anonymity: Mapping[str, Any] | None = None,
 ) -> Counterfactuals[pd.DataFrame]:
-    """The answers to some people, with progress; ``anonymity`` are arguments of ``anonymize``."""
+    """The final answers to people, with progress; ``anonymity`` are arguments of ``anonymize``."""
 
     def show(progress: Progress) -> None:
         # People who need no answer are settled at once.
@@ -72,9 +74,15 @@ def explain_people(
         result = explainer.explain(rows, constraints=rules, callback=show)
         if anonymity:
             result = anonymize(explainer, result, constraints=rules, **anonymity)
+        result = explainer.finalize(result, rounding=rounding, constraints=rules)
     bar.n_done += len(rows)
     bar.show(bar.n_done)
     return result.to_pandas()
+
+
+def read_rounding(path: str | None, schema: Schema) -> dict[Hashable, float]:
+    """To what the numbers of answers are rounded by the labels in a file."""
+    return {} if path is None else Labels.read(path).rounding(schema)
 
 
 def read_rules_file(path: str | None) -> Any:

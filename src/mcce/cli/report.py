@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import partial
 from itertools import chain, compress
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,9 @@ def run(arguments: ReportArguments) -> None:
     check_options(explainer, options, n_people)
     with without_warnings():
         with people_bar(n_people, wanted=wanted) as bar:
-            results = [(at, explain_people(explainer, rows, rules, bar)) for at, rows in groups]
+            rounding = labels.rounding(explainer.schema_)
+            answer = partial(explain_people, explainer, rules=rules, bar=bar, rounding=rounding)
+            results = [(at, answer(rows)) for at, rows in groups]
         n_shown = min(n_people, options.max_people)
         with without_prints(), people_bar(n_shown, wanted=wanted, doing="write") as pages:
             write_page(explainer, results, arguments.output, replace(options, callback=pages.show))

@@ -19,7 +19,7 @@ from ..errors import ConstraintError, did_you_mean, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
-from .conditions import Condition
+from .conditions import Condition, check_terms
 from .constraint import Constraint, RowConstraint
 from .derived import Derived
 from .files import read_constraints
@@ -63,6 +63,7 @@ class Constraints:
     def bind(cls, given: Any, schema: Schema) -> Constraints:
         """Constraints checked against the columns."""
         bound = cls(schema, tuple(read_given(given)))
+        check_terms(sum(constraint.n_terms for constraint in bound.listed))
         for constraint in bound.listed:
             try:
                 bound._check(constraint)

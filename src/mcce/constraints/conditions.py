@@ -4,8 +4,9 @@ A condition may compare a column with the person's own value of it: ``age - old.
 
 A formula is arithmetic that gives a number, such as ``months * price``. Both may come from a file,
 so they must be safe to read and to compute. Length, nesting and words are checked first, and
-columns and strings are replaced. Only then does :mod:`ast` parse the text; it is never compiled,
+columns and values are replaced. Only then does :mod:`ast` parse the text; it is never compiled,
 and only the nodes below are evaluated, on arrays in floating point. Columns cannot be written to.
+A time limit or a cancellation ends the evaluation between two terms.
 
 Always true: a tree holds columns, constants, and operations that suit their operands as far as they
 are known. Strings can only be compared, so no value is larger than a column. Constants are numbers
@@ -31,13 +32,20 @@ import pandas as pd
 from pandas.api import types
 
 from ..errors import ConstraintError, shorten
-from ..kernels import BoolArray, FloatArray
+from ..kernels import (
+    BoolArray,
+    CancelledError,
+    ExpiredError,
+    FloatArray,
+    check_cancellation,
+)
 from ..tables.columns import is_missing, is_time
 
 # Checked before a text is parsed, wherever it comes from.
 MAX_CONDITION = 4_000  # characters
 MAX_CONDITION_NESTING = 20  # parentheses, functions and signs inside each other
 MAX_OPERATORS = 1_000  # of arithmetic, comparison and logic
+MAX_TERMS = 10_000  # columns, values, functions and operators of all rules together
 MAX_NUMBER = 100  # characters of a number or a date, also in rule files
 
 _ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
@@ -67,11 +75,13 @@ _SYMBOLS = {"+", "-", "*", "/", "//", "%"}
 _LOGIC = {"<", "<=", ">", ">=", "==", "!=", "in", "not in", "and", "or", "not"}
 _CLOSING = {"(": ")", "[": "]"}
 _INSTEAD = {"=": "==", "&": "and", "|": "or"}
-_CONSTANTS = ("True", "False", "None")
+_CONSTANTS = {"True": True, "False": False, "None": None}
+_WORDS = ("and", "or", "not", "in")
 _NUMBERS_IN_OBJECTS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\n": "", "\\": "\\", "'": "'", '"': '"'}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _SPACES = " \t\f\r\n"
+_SPACE = re.compile(f"[{_SPACES}]")
 _WORD = r"(?:[A-Za-z_]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*+"
 _TOKEN = re.compile(
     rf"""(?P<column>`[^`]++`)
@@ -94,22 +104,25 @@ class _Expression:
     names: tuple[str, ...] = field(init=False)
     # Columns of which the person's own value is read.
     own_names: tuple[str, ...] = field(init=False, compare=False)
+    n_terms: int = field(init=False, repr=False, compare=False)
     _tree: ast.expr = field(init=False, repr=False, compare=False)
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise ConstraintError(f"A {self.kind} must be a string, got {shorten(self.text)}.")
-        tree, names = parse_condition(self.text, self.kind)
+        tree, names, n_terms = parse_condition(self.text, self.kind)
         own_names = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "own_names", tuple(dict.fromkeys(own_names)))
+        object.__setattr__(self, "n_terms", n_terms)
         object.__setattr__(self, "_tree", tree)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.text,)
 
     def _evaluate(self, node: ast.expr, columns: dict[Any, Any]) -> Any:
+        check_cancellation()
         match node:
             case ast.Name(id=name):
                 return columns[name]
@@ -209,7 +222,7 @@ class Condition(_Expression):
             with np.errstate(all="ignore"):
                 value = self._booleans(self._tree, columns)
             return np.array(np.broadcast_to(value, len(frame)))
-        except ConstraintError:
+        except (ConstraintError, CancelledError, ExpiredError):
             raise
         except Exception as error:
             # Not chained, and without its message: that may quote cells.
@@ -304,14 +317,23 @@ def _chain(node: ast.expr) -> tuple[ast.expr, list[ast.BinOp]]:
     return node, steps[::-1]
 
 
-def parse_condition(text: str, kind: str = "condition") -> tuple[ast.expr, tuple[str, ...]]:
-    """The tree of a condition or formula and the names of its columns.
+def check_terms(n_terms: int) -> None:
+    """Raise for more terms than all rules together may have."""
+    if n_terms > MAX_TERMS:
+        raise ConstraintError(
+            f"Conditions and formulas may have {MAX_TERMS} columns, values and operators together, "
+            f"got {n_terms}. Leave some out, or pass functions."
+        )
+
+
+def parse_condition(text: str, kind: str = "condition") -> tuple[ast.expr, tuple[str, ...], int]:
+    """The tree of a condition or formula, the names of its columns, and the number of its terms.
 
     Examples
     --------
-    >>> tree, names = parse_condition("`debt now` <= 2 * 3")
-    >>> ast.unparse(tree), names
-    ('debt now <= 6', ('debt now',))
+    >>> tree, names, n_terms = parse_condition("`debt now` <= 2 * 3")
+    >>> ast.unparse(tree), names, n_terms
+    ('debt now <= 6', ('debt now',), 5)
     """
     if len(text) > MAX_CONDITION:
         raise ConstraintError(
@@ -323,19 +345,24 @@ def parse_condition(text: str, kind: str = "condition") -> tuple[ast.expr, tuple
     if not parser.names:
         todo = "Compare a column with something" if kind == "condition" else "Name one"
         raise ConstraintError(f"{shorten(text)} names no column. {todo}.")
-    return tree, tuple(parser.names)
+    return tree, tuple(parser.names), parser.n_terms
 
 
 class _Parser:
-    """Reads one condition or formula."""
+    """Reads one condition or formula.
+
+    Columns and values become words of underscores, as long as they were, so that :mod:`ast` sees
+    operators, brackets, commas and functions alone.
+    """
 
     def __init__(self, text: str, kind: str) -> None:
         self.text, self.kind = text, kind
         self.names: dict[str, None] = {}
+        self.n_terms = 0  # columns, values, functions and operators
         self._logical = kind == "condition"
         self._functions = (*_NUMERIC, *(["missing"] if self._logical else []))
         self._symbols = {*_SYMBOLS, "(", ")", ",", *({*_LOGIC, "[", "]"} if self._logical else ())}
-        self._leaves: dict[int, ast.Name | ast.Attribute | ast.Constant] = {}
+        self._operands: dict[int, ast.expr] = {}
         self._open: list[tuple[str, int]] = []  # brackets, and the signs before each
         # Where ``then`` stands in ``if ... then ...``; -1 while it is to follow.
         self._then: int | None = None
@@ -343,8 +370,8 @@ class _Parser:
         self._after_operand = False
 
     def parse(self) -> ast.expr:
-        """The tree: columns and strings in place, arithmetic of constants done."""
-        source = re.sub(f"[{_SPACES}]", " ", _TOKEN.sub(self._replace, self.text))
+        """The tree: columns and values in place, arithmetic of constants done."""
+        source = _SPACE.sub(" ", _TOKEN.sub(self._replace, self.text))
         if not self._after_operand or self._open:
             wanted = _CLOSING[self._open[-1][0]] if self._after_operand else ""
             raise ConstraintError(
@@ -353,14 +380,17 @@ class _Parser:
             )
         if self._then == -1:
             raise ConstraintError(f"{shorten(self.text)} has no then. Write if ... then ....")
-        at = self._then or len(source)
+        if self._then is None:
+            tree = self._check(self._parse(source))
+            return self._condition(tree) if self._logical else tree
         # Each part where it stands in the text; inside parentheses, spaces may come first.
-        sources = source[:at], " " * at + source[at:]
+        parts = source[: self._then], " " * self._then + source[self._then :]
+        premise, conclusion = (self._condition(self._check(self._parse(part))) for part in parts)
+        return ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), premise), conclusion])
+
+    def _parse(self, source: str) -> ast.expr:
         try:
-            trees = [
-                self._check(ast.parse(f"({part})", mode="eval").body)
-                for part in sources[: 2 if self._then else 1]
-            ]
+            return ast.parse(f"({source})", mode="eval").body
         except SyntaxError as error:
             self._refuse(self.text[(error.offset or 2) - 2 :])
         except (RecursionError, MemoryError):
@@ -368,55 +398,60 @@ class _Parser:
             raise ConstraintError(
                 f"{shorten(self.text)} is nested too deeply to be read here."
             ) from None
-        if not self._logical:
-            return trees[0]
-        premise, *conclusion = map(self._condition, trees)
-        return (
-            ast.BoolOp(ast.Or(), [ast.UnaryOp(ast.Not(), premise), *conclusion])
-            if conclusion
-            else premise
-        )
 
     def _replace(self, token: re.Match[str]) -> str:
         """What stands for a word in the text that is parsed, in as many characters."""
-        word = token[0]
-        if " ".join(word.split()) in self._symbols:
-            self._take_symbol(word)
-            return word
-        if self._logical and self._joins(word, token.start()):
+        word, kind = token[0], token.lastgroup
+        if kind == "operator" or word in _WORDS:
+            return self._take_symbol(word)
+        if self._logical and word in ("if", "then") and self._joins(word, token.start()):
             return " " * len(word)
-        if self._after_operand:
+        if self._after_operand:  # which would be read as one word with it
             self._refuse(word)
-        self._after_operand = True
-        match token.lastgroup:
-            case "column":
-                self._leaves[token.start() + 2] = ast.Name(word[1:-1])
-                return f" {'_' * (len(word) - 2)} "
-            case "old" if self._logical:
-                leaf = ast.Attribute(ast.Name("old"), word[4:].strip("`"))
-                self._leaves[token.start() + 1] = leaf
-                return "_" * len(word)
-            case "string":
-                self._leaves[token.start() + 1] = ast.Constant(_unescape(word[1:-1]))
-                return f"'{'_' * (len(word) - 2)}'"
-            case "number" if _is_number_literal(word):
-                return word
-            case "function" | "name" if word in _CONSTANTS:
-                return word
-            case "function" | "name" if keyword.iskeyword(word) or not word.isidentifier():
-                self._refuse(word)
-            case "name":
-                self._leaves[token.start() + 1] = ast.Name(word)
-                return "_" * len(word)
-            case "function" if word in self._functions:
+        self.n_terms += 1
+        if kind == "function":
+            if word in self._functions:
                 self._after_operand = False
                 return word
-            case "function":
+            if word.isidentifier() and not keyword.iskeyword(word):
                 raise ConstraintError(
                     f"{shorten(self.text)} calls {shorten(word, 40)}, which is not allowed. The "
                     f"functions are {', '.join(self._functions)}."
                 )
+        self._after_operand, self._n_signs = True, 0
+        self._operands[token.start() + 1] = self._operand_of(word, kind)
+        return "_" * len(word)
+
+    def _operand_of(self, word: str, kind: str | None) -> ast.expr:
+        """The column or value that a word stands for."""
+        match kind:
+            case "column":
+                return self._column(word[1:-1])
+            case "old" if self._logical:
+                name = word[4:].strip("`")
+                self.names[name] = None
+                return ast.Attribute(ast.Name("old"), name)
+            case "string":
+                return ast.Constant(_unescape(word[1:-1]))
+            case "number":
+                return ast.Constant(self._number(word))
+            case "function" | "name" if word in _CONSTANTS:
+                return ast.Constant(_CONSTANTS[word])
+            case "name" if word.isidentifier() and not keyword.iskeyword(word):
+                return self._column(word)
         return self._refuse(word)
+
+    def _column(self, name: str) -> ast.Name:
+        self.names[name] = None
+        return ast.Name(name)
+
+    def _number(self, word: str) -> float:
+        whole = re.fullmatch(r"0[xXoObB]\w*|[0-9_]+", word)
+        try:
+            number = (int(word, 0) if whole else float(word)) if len(word) <= MAX_NUMBER else None
+        except ValueError:
+            number = None
+        return self._refuse(word) if number is None else self._finite(number, word)
 
     def _joins(self, word: str, start: int) -> bool:
         """Whether this is the ``if`` at the start, or the ``then`` that belongs to it."""
@@ -428,43 +463,42 @@ class _Parser:
             self._then, self._after_operand, self._n_signs = start, False, 0
         return is_then
 
-    def _take_symbol(self, symbol: str) -> None:
-        """Check that an operator, bracket or comma may stand here, and count what is bounded."""
-        if symbol in _CLOSING.values():
-            opening, _ = self._open.pop() if self._open else ("", 0)
-            if _CLOSING.get(opening) != symbol:
+    def _take_symbol(self, symbol: str) -> str:
+        """An operator, bracket or comma that is allowed; counts what is bounded."""
+        name = symbol if len(symbol) < 4 else " ".join(symbol.split())
+        if name not in self._symbols:
+            self._refuse(symbol)
+        if name in _CLOSING.values():
+            opening, self._n_signs = self._open.pop() if self._open else ("", 0)
+            if _CLOSING.get(opening) != name:
                 self._refuse(symbol)
             self._after_operand = True
-            return
-        prefix = symbol in ("+", "-", "not") and not self._after_operand
-        if not prefix and self._after_operand == (symbol in _CLOSING or symbol == "not"):
-            self._refuse(symbol)
-        self._after_operand = False
-        if symbol in _CLOSING:
-            self._open.append((symbol, self._n_signs))
+            return symbol
+        if name in _CLOSING:
+            self._open.append((name, self._n_signs))
+        prefix = name in ("+", "-", "not") and not self._after_operand
         self._n_signs = self._n_signs + 1 if prefix else 0
+        self._after_operand = False
         if len(self._open) + sum(n for _, n in self._open) + self._n_signs > MAX_CONDITION_NESTING:
             raise ConstraintError(
                 f"{shorten(self.text)} nests more than {MAX_CONDITION_NESTING} parentheses, "
                 "functions or signs. Write it flatter."
             )
-        self._n_operators += symbol not in _CLOSING and symbol != ","
+        if name not in _CLOSING and name != ",":
+            self.n_terms += 1
+            self._n_operators += 1
         if self._n_operators > MAX_OPERATORS:
             raise ConstraintError(
                 f"{shorten(self.text)} has more than {MAX_OPERATORS} operators. Split it, or "
                 "shorten it."
             )
+        return symbol
 
     def _check(self, node: ast.expr) -> ast.expr:
-        """A node that may be evaluated: columns and strings in place, constants computed."""
+        """A node that may be evaluated: columns and values in place, constants computed."""
         match node:
-            case ast.Name() | ast.Constant(value=str()):
-                leaf = self._leaves[node.col_offset]
-                if not isinstance(leaf, ast.Constant):
-                    self.names[leaf.id if isinstance(leaf, ast.Name) else leaf.attr] = None
-                return ast.copy_location(leaf, node)
-            case ast.Constant():
-                return self._constant(node.value, node)
+            case ast.Name():
+                return ast.copy_location(self._operands[node.col_offset], node)
             case ast.UnaryOp(op=ast.Not()):
                 node.operand = self._condition(self._check(node.operand))
             case ast.UnaryOp():
@@ -472,7 +506,7 @@ class _Parser:
                 if isinstance(node.op, ast.UAdd):
                     return node.operand
                 if isinstance(node.operand, ast.Constant):
-                    return self._constant(-node.operand.value, node)  # type: ignore[operator]
+                    return self._constant(-node.operand.value, node)  # type: ignore[arg-type, operator]
             case ast.BinOp():
                 return self._check_arithmetic(node)
             case ast.BoolOp():
@@ -485,7 +519,7 @@ class _Parser:
                     else self._check(inner)
                     for symbol, inner in zip(node.ops, node.comparators, strict=True)
                 ]
-            case ast.Call(func=ast.Name(id=function)):
+            case ast.Call(func=ast.Name(id=function)) if function in self._functions:
                 node.args = self._check_arguments(function, node.args)
             case _:
                 self._refuse(_part(self.text, node))
@@ -493,14 +527,15 @@ class _Parser:
 
     def _check_arguments(self, function: str, arguments: list[ast.expr]) -> list[ast.expr]:
         """The arguments of a call, as many as the function takes."""
+        check = self._check if function == "missing" else self._operand
+        checked = [check(inner) for inner in arguments]
         several = function in ("min", "max")
-        if len(arguments) < 1 + several or (len(arguments) > 1 and not several):
+        if len(checked) < 1 + several or (len(checked) > 1 and not several):
             raise ConstraintError(
                 f"{shorten(self.text)}: {function} takes "
-                f"{'two or more arguments' if several else 'one argument'}, got {len(arguments)}."
+                f"{'two or more arguments' if several else 'one argument'}, got {len(checked)}."
             )
-        check = self._check if function == "missing" else self._operand
-        return [check(inner) for inner in arguments]
+        return checked
 
     def _check_arithmetic(self, node: ast.BinOp) -> ast.expr:
         """Operations from left to right, those of constants done."""
@@ -530,16 +565,21 @@ class _Parser:
             )
         return ast.copy_location(ast.List(values), node)
 
-    def _constant(self, value: Any, node: ast.expr) -> ast.Constant:
-        """A constant in place of a node; numbers must be finite, and have 64 bits."""
+    def _constant(self, value: float, node: ast.expr) -> ast.Constant:
+        """A constant in place of a node."""
+        number = self._finite(value, _part(self.text, node))
+        return ast.copy_location(ast.Constant(number), node)
+
+    def _finite(self, value: float, part: str) -> float:
+        """A number that is finite and has 64 bits."""
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             value = float(value)
-        if value is not None and not math.isfinite(value):
+        if not math.isfinite(value):
             raise ConstraintError(
-                f"{shorten(self.text)}: {shorten(_part(self.text, node), 40)} is not a finite "
-                "number. Write one below 1e308."
+                f"{shorten(self.text)}: {shorten(part, 40)} is not a finite number. Write one "
+                "below 1e308."
             )
-        return ast.copy_location(ast.Constant(value), node)
+        return value
 
     def _operand(self, node: ast.expr) -> ast.expr:
         """An operand of arithmetic; raises for strings and None."""
@@ -577,9 +617,7 @@ class _Parser:
 def _part(text: str, node: ast.expr) -> str:
     """The part of a text that a node was read from."""
     assert node.end_col_offset is not None
-    start, end = max(node.col_offset - 1, 0), node.end_col_offset - 1
-    start -= text[:start].endswith("`")
-    return text[start : end + text.startswith("`", end)]
+    return text[max(node.col_offset - 1, 0) : node.end_col_offset - 1]
 
 
 def _refuse_as_condition(text: str, node: ast.expr) -> NoReturn:
@@ -587,16 +625,6 @@ def _refuse_as_condition(text: str, node: ast.expr) -> NoReturn:
         f"{shorten(text)}: {shorten(_part(text, node), 40)} is not true or false. Compare it with "
         "something."
     )
-
-
-def _is_number_literal(word: str) -> bool:
-    if len(word) > MAX_NUMBER:
-        return False
-    try:
-        int(word, 0) if re.fullmatch(r"0[xXoObB]\w*|[0-9_]+", word) else float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _unescape(text: str) -> str:

@@ -88,6 +88,11 @@ class Constraint:
         return None
 
     @property
+    def n_terms(self) -> int:
+        """Columns, values and operators of its condition or formula."""
+        return self.parsed.n_terms if self.parsed else 0
+
+    @property
     def name(self) -> str:
         """The constraint in reports and errors, such as ``only_up age``."""
         return f"{self.kind} {', '.join(str(feature) for feature in self.features)}"

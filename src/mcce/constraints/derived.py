@@ -42,6 +42,11 @@ class Derived(RowConstraint):
         """Such as ``derived total``."""
         return f"derived {self.target}"
 
+    @property
+    def n_terms(self) -> int:
+        """Columns, values and operators of the formula."""
+        return self.formula.n_terms
+
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """Its column, its formula and its tolerance."""
         given = {"formula": self.formula.text, "tolerance": self.tolerance}

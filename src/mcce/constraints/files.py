@@ -32,7 +32,7 @@ from typing import Any
 
 from ..errors import ConstraintError, did_you_mean, shorten
 from .builders import BUILDERS
-from .conditions import MAX_NUMBER
+from .conditions import MAX_NUMBER, check_terms
 from .constraint import OF_SEVERAL_FEATURES, Constraint, list_values, quote_name
 
 MAX_FILE_BYTES = 250_000
@@ -70,10 +70,13 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Constraint]:
         raise ConstraintError(f"A file of constraints must be called .toml, got {shorten(file)}.")
     name = quote_name(file.name)
     constraints: list[Constraint] = []
+    n_terms = 0
     for place, entry in _read_toml(read_text(file, "constraints"), name):
         source = f"{name}, {place}"
         try:
             made = make_constraints(entry)
+            n_terms += sum(constraint.n_terms for constraint in made)
+            check_terms(n_terms)
         except ConstraintError as error:
             raise ConstraintError(f"{source}: {error}") from None
         constraints += [replace(constraint, source=source) for constraint in made]
@@ -132,14 +135,14 @@ def write_entry(constraint: Constraint) -> dict[str, Any]:
     return {name: {key: _json_value(value, constraint) for key, value in arguments.items()}}
 
 
-def read_text(file: Path, what: str) -> str:
+def read_text(file: Path, what: str, most: int = MAX_FILE_BYTES) -> str:
     """The text of a file that is regular and not too large, opened without waiting."""
     try:
         # Opening a pipe waits for a writer unless told not to; a terminal would take over.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
         with open(os.open(file, flags | getattr(os, "O_BINARY", 0)), "rb") as stream:
             regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-            content = stream.read(MAX_FILE_BYTES + 1) if regular else b""
+            content = stream.read(most + 1) if regular else b""
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
         raise ConstraintError(f"The {what} in {shorten(file)} cannot be read: {reason}.") from None
@@ -148,10 +151,10 @@ def read_text(file: Path, what: str) -> str:
             f"The {what} in {shorten(file)} cannot be read: it is not a regular file. "
             "Pass the path of a file."
         )
-    if len(content) > MAX_FILE_BYTES:
+    if len(content) > most:
         raise ConstraintError(
             f"The {what} in {shorten(file)} cannot be read: it may have "
-            f"{MAX_FILE_BYTES} bytes, and has more. Split it, or write it in Python."
+            f"{most} bytes, and has more. Split it, or write it in Python."
         )
     try:
         return content.decode("utf-8-sig")

@@ -37,6 +37,7 @@ ReasonKind: TypeAlias = Literal[
     "too_many_changes",
     "too_far",
     "ruled_out",
+    "withdrawn",
     "unknown",
 ]
 

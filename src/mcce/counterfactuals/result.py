@@ -41,6 +41,7 @@ from .rendering import style_pandas, style_polars, write_table
 # Fields with rows of data, and with tables about them.
 _ROWS, _TABLES = ("factuals", "frame", "nearest_misses"), ("measures", "people")
 NO_REASON = "the method returned no answer"
+WITHDRAWN = "every answer was refused when it was checked again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,8 @@ class Counterfactuals(Generic[FrameT]):
         and ``reason_kind`` if there is none, own ``score``, ``n_counterfactuals``,
         ``unseen_immutable`` (immutable features with a value that training never held), and score,
         sparsity and gower of the nearest miss. A ``reason_kind`` is "stopped", "no_desired",
-        "proven", "refused", "implausible", "too_many_changes", "too_far", "ruled_out" or "unknown".
+        "proven", "refused", "implausible", "too_many_changes", "too_far", "ruled_out", "withdrawn"
+        or "unknown".
     nearest_misses
         For each person without an answer, the candidate that came nearest; index factual. Nobody
         has one if no training row has the desired decision or the search was stopped: then no
@@ -137,6 +139,8 @@ class Counterfactuals(Generic[FrameT]):
     _consequences: tuple[Hashable, ...] = field(default=(), repr=False)
     _adapter: FrameAdapter = field(default=PANDAS_ADAPTER, repr=False)
     _in_pandas: Counterfactuals[pd.DataFrame] | None = field(default=None, repr=False)
+    # Of final answers, numbered in the column "answer".
+    _ranges: pd.DataFrame | None = field(default=None, repr=False)
 
     @classmethod
     def from_frame(
@@ -280,6 +284,20 @@ class Counterfactuals(Generic[FrameT]):
         """The rows of ``people`` without an answer, with the reasons."""
         people = self.to_pandas().people
         return native_table(self, people[people["status"] == UNANSWERED])
+
+    @property
+    def final(self) -> bool:
+        """Whether the answers are final: rounded, checked and measured by ``MCCE.finalize``."""
+        return self.to_pandas()._ranges is not None
+
+    @property
+    def ranges(self) -> FrameT | None:
+        """Which other values would do as well as those of final answers, as ``MCCE.ranges`` says.
+
+        None if the answers are not final.
+        """
+        table = self.to_pandas()._ranges
+        return None if table is None else label_answers(self, table)
 
     def changes(self) -> FrameT:
         """One row per changed cell: factual, rank, feature, before, after, kind.
@@ -429,21 +447,9 @@ def make_counterfactuals(
     if isinstance(labels, pd.MultiIndex):
         labels = labels.to_flat_index()
     labels = labels.rename("factual")
-    index = pd.MultiIndex.from_arrays(
-        [labels.take(answers.owner), answers.rank], names=["factual", "rank"]
-    )
-    measures = {name: answers.measures[name] for name in ("score", "sparsity", "gower")}
-    measures["l1"] = measures["gower"] * len(rows.schema.features)
-    # With its own dtype each, or pandas 3 would choose another for strings.
-    columns = {
-        name: pd.Series(values, index=index, dtype=values.dtype)
-        for name, values in (measures | dict(answers.measures)).items()
-    }
     result = Counterfactuals(
         factuals=rows.as_given().set_axis(labels),
-        frame=answers.frame.set_axis(index),
-        measures=pd.DataFrame(columns, index=index),
-        owner=answers.owner,
+        **_answer_fields(answers, labels),
         people=make_people(rows, scored, answers, misses, reasons).set_axis(labels),
         nearest_misses=misses.frame.set_axis(labels.take(misses.owner)),
         n_evaluated=n_evaluated,
@@ -454,6 +460,56 @@ def make_counterfactuals(
         _consequences=consequences,
     )
     return _to_native(result, rows.adapter)
+
+
+def _answer_fields(answers: ResultRows, labels: pd.Index[Any]) -> dict[str, Any]:
+    """The fields of a result that hold its answers."""
+    index = pd.MultiIndex.from_arrays(
+        [labels.take(answers.owner), answers.rank], names=["factual", "rank"]
+    )
+    measures = {name: answers.measures[name] for name in ("score", "sparsity", "gower")}
+    measures["l1"] = measures["gower"] * answers.frame.shape[1]
+    # With its own dtype each, or pandas 3 would choose another for strings.
+    columns = {
+        name: pd.Series(values, index=index, dtype=values.dtype)
+        for name, values in (measures | dict(answers.measures)).items()
+    }
+    return {
+        "frame": answers.frame.set_axis(index),
+        "measures": pd.DataFrame(columns, index=index),
+        "owner": answers.owner,
+    }
+
+
+def with_final_answers(
+    result: Counterfactuals[FrameT],
+    answers: ResultRows,
+    kept: IntArray,
+    ranges: pd.DataFrame,
+    n_withdrawn: int,
+) -> Counterfactuals[FrameT]:
+    """The same result with its answers in their final form.
+
+    ``kept`` are the positions that the answers had; ``ranges`` are numbered by those they have.
+    """
+    inside = result.to_pandas()
+    people, fields = inside.people.copy(), _answer_fields(answers, inside.people.index)
+    people["n_counterfactuals"] = np.bincount(answers.owner, minlength=len(people))
+    lost = (people["status"] == ANSWERED) & (people["n_counterfactuals"] == 0)
+    people.loc[lost, ["status", "reason", "reason_kind"]] = UNANSWERED, WITHDRAWN, "withdrawn"
+    widened = inside.anonymous
+    if widened is not None:
+        widened = take_answers(widened, kept, fields["frame"].index)
+    final = replace(
+        inside,
+        **fields,
+        people=people,
+        anonymous=None,
+        n_unstable=inside.n_unstable + n_withdrawn,
+        _ranges=ranges,
+    )
+    native = cast("Counterfactuals[FrameT]", _to_native(final, result._adapter))
+    return native if widened is None else with_anonymous(native, widened)
 
 
 def _to_native(
@@ -514,7 +570,9 @@ def _select_people(
     index = pd.MultiIndex.from_arrays([labels.take(owner), ranks], names=["factual", "rank"])
     missed = result.people["nearest_score"].notna().to_numpy()
     misses = np.flatnonzero(np.isin(np.flatnonzero(missed), places))
-    widened = result.anonymous
+    widened, ranges = result.anonymous, result._ranges
+    if ranges is not None:
+        ranges = take_ranges(ranges, answers)
     return replace(
         result,
         factuals=result.factuals.iloc[places].set_axis(labels),
@@ -524,7 +582,31 @@ def _select_people(
         nearest_misses=result.nearest_misses.iloc[misses].set_axis(labels[missed[places]]),
         owner=owner,
         anonymous=None if widened is None else take_answers(widened, answers, index),
+        _ranges=ranges,
     )
+
+
+def take_ranges(ranges: pd.DataFrame, answers: IntArray) -> pd.DataFrame:
+    """The ranges of some answers, in ascending order, numbered anew."""
+    taken = ranges[ranges["answer"].isin(answers)].reset_index(drop=True)
+    return taken.assign(answer=np.searchsorted(answers, taken["answer"]))
+
+
+def ranges_by_answer(result: Counterfactuals[pd.DataFrame]) -> list[list[dict[Any, Any]]]:
+    """The ranges of final answers, a list of records for each."""
+    assert result._ranges is not None
+    by_answer: list[list[dict[Any, Any]]] = [[] for _ in range(len(result.frame))]
+    for row in result._ranges.to_dict("records"):
+        by_answer[row["answer"]].append(row)
+    return by_answer
+
+
+def label_answers(result: Counterfactuals[FrameT], table: pd.DataFrame) -> FrameT:
+    """A table about answers by number, with the labels of these."""
+    labels = result.to_pandas().frame.index.to_frame(index=False)
+    labels = labels.iloc[table["answer"].to_numpy()].reset_index(drop=True)
+    table = table.reset_index(drop=True).drop(columns="answer")
+    return native_table(result, labels.join(table))
 
 
 def consequences_of(result: Counterfactuals[Any]) -> tuple[Hashable, ...]:

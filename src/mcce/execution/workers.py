@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,6 +35,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from ..counterfactuals.result import Counterfactuals
 from ..errors import (
     McceError,
     MissingExtraError,
@@ -56,7 +57,7 @@ from ..files.sources import Format, KnownColumns, RawBlock, TableColumns, check_
 from ..parameters import check_whole
 from ..runtime.progress import format_traceback, without_prints, without_warnings
 from ..runtime.threads import one_at_a_time
-from ..saving.fields import is_custom
+from ..saving.generators import is_custom
 from ..tables.schema import Schema
 
 PEOPLE = "the people"
@@ -267,6 +268,7 @@ class FilesTask:
     folder: PartsFolder
     format: Format
     block_rows: int
+    rounding: Mapping[Hashable, float]
     constraints: Any = None
 
     def __call__(self, partition: Partition) -> Outcome:
@@ -285,10 +287,14 @@ class FilesTask:
             open_source(partition.path, partition.format, self.read_plan.delimiter) as source,
         ):
             reader = self.read_plan.reader(partition.path, source, explainer.fitted_.schema)
-            explain = partial(explainer.explain, constraints=self.constraints)
-            work = BlockRun(explain, reader, self.layout)
+            work = BlockRun(partial(self._explain, explainer), reader, self.layout)
             fingerprint, blocks = partition.read(source, reader.columns, self.block_rows)
             return work.write_part(blocks, self.folder, partition.number, fingerprint, self.format)
+
+    def _explain(self, explainer: MCCE, rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
+        """The final answers to people."""
+        result = explainer.explain(rows, constraints=self.constraints)
+        return explainer.finalize(result, rounding=self.rounding, constraints=self.constraints)
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,9 @@ def _leaves_are_whole(trees: Trees, rules: ChainRules) -> bool:
     most = np.repeat(n_codes[_tree_of(trees)[leaf]], count)
     falls = np.flatnonzero(np.diff(trees.values) < 0) + 1
     in_range = (trees.values >= 0) & (trees.values < most)
-    return bool(in_range.all() and np.isin(falls, start).all())
+    begins = np.zeros(trees.values.size + 1, dtype=bool)
+    begins[start] = True
+    return bool(in_range.all() and begins[falls].all())
 
 
 def _branches_were_grown(trees: Trees, rules: ChainRules) -> bool:

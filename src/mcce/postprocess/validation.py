@@ -19,7 +19,7 @@ import numpy as np
 
 from ..candidates import CandidateRows, MeasuredRows
 from ..kernels import BoolArray, Codes, FloatArray, Int32Array, IntArray, Listing, RowTable
-from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
+from ..predictors.decision import ROWS_PER_CALL, Decision, Interval, ScoredRows
 from .diversity import NonRedundant, diverse_ranks
 from .ranking import RankedCandidates
 
@@ -241,6 +241,13 @@ class ScoreStore:
         with self._lock:
             number = self._number(keys)
             self._known[number], self._valid[number] = True, False
+
+    def decide_again(self, desired: Interval) -> None:
+        """Decide by another interval about the rows scored so far; withdrawn ones stay refused."""
+        self._valid = self._known & desired.contains(self._score)
+        if self._withdrawn:
+            keys = np.array([np.frombuffer(key, dtype=np.int32) for key in self._withdrawn])
+            self._valid[self._number(keys)] = False
 
     def are_withdrawn(self, keys: Codes) -> BoolArray:
         """Which rows turned out not to be valid."""

@@ -19,30 +19,25 @@ import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.client import HTTPException
+from importlib import import_module
 from itertools import chain
 from numbers import Integral, Real
-from typing import Any, Literal, NoReturn, get_args
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 from urllib.request import getproxies, proxy_bypass
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, PredictorError, shorten
-from ..kernels import ExpiredError
+from ..errors import ParameterError, PredictorError, missing_extra, shorten
 from ..runtime.threads import map_ordered
 from ..tables.columns import is_missing, is_time, plain
 from .calls import FrameLike
-from .transport import (
-    Address,
-    RateLimiter,
-    Response,
-    TooLargeError,
-    check_headers,
-    post,
-    read_address,
-)
+from .transport import Address, RateLimiter, check_headers, read_address
 from .wrapper import Wrapper, check_output
+
+if TYPE_CHECKING:
+    from .exchange import Response
 
 LONGEST_PAUSE = 60.0
 # The largest response in bytes, and for each row and class.
@@ -51,12 +46,17 @@ MAX_BYTES, MAX_BYTES_PER_NUMBER = 1_000_000, 1_000
 IN_FLIGHT = 4
 # Media types that say what came instead of JSON; others might repeat a secret.
 MEDIA_TYPES = ("application/json", "text/html", "text/plain", "application/problem+json")
+HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+}
 RemoteOutput = Literal["score", "probabilities", "labels"]
 
 
 @dataclass(frozen=True, eq=False)
 class Remote(Wrapper):
-    """A model behind a web address as a predictor.
+    """A model behind a web address as a predictor; needs the extra ``remote``.
 
     Parameters
     ----------
@@ -99,6 +99,8 @@ class Remote(Wrapper):
     ------
     ParameterError
         If a parameter cannot work, such as a ``url`` that is not a web address.
+    MissingExtraError
+        If httpcore is not installed.
 
     Notes
     -----
@@ -130,6 +132,7 @@ class Remote(Wrapper):
     _limiter: RateLimiter = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        _exchange()
         check_output(self.output, get_args(RemoteOutput), self.classes)
         read_address("url", self.url)
         check_headers(self.headers)
@@ -190,7 +193,7 @@ class Remote(Wrapper):
         for attempt in range(self.retries + 1):
             with self._limiter.turn(n_rows) as n_failures:
                 outcome = self._post(body, n_rows)
-                if isinstance(outcome, Response) and outcome.status < HTTPStatus.MULTIPLE_CHOICES:
+                if not isinstance(outcome, str) and outcome.status < HTTPStatus.MULTIPLE_CHOICES:
                     self._limiter.resume(n_failures)
                     return outcome
                 reason, wait = _check_temporary(outcome, self._address)
@@ -204,28 +207,23 @@ class Remote(Wrapper):
         )
 
     def _post(self, body: bytes, n_rows: int) -> Response | str:
-        """The response, or why there is none; what the transport raises may hold a secret."""
+        """The response, or why there is none."""
         given = check_headers(self.headers)
-        own = {"Content-Type": "application/json", "Accept": "application/json"}
         names = {name.lower() for name in given}
-        headers = {name: own[name] for name in own if name.lower() not in names} | given
+        headers = {name: HEADERS[name] for name in HEADERS if name.lower() not in names} | given
         n_numbers = n_rows * len(self.classes or (None,))
-        limit, proxy = MAX_BYTES + MAX_BYTES_PER_NUMBER * n_numbers, self._proxy()
+        limit, exchange = MAX_BYTES + MAX_BYTES_PER_NUMBER * n_numbers, _exchange()
         try:
-            return post(
+            return exchange.post(
                 self._address,
                 body,
                 headers,
                 seconds=self.timeout,
                 max_bytes=limit,
-                proxy=proxy,
+                proxy=self._proxy(),
             )
-        except TooLargeError:
+        except exchange.TooLargeError:
             pass
-        except ExpiredError:  # the time limit of the work, an OSError itself
-            raise
-        except (OSError, HTTPException, ValueError) as error:
-            return _reason(error, self.timeout)
         raise PredictorError(
             f"The predictor at {self._address} returned more than {limit} bytes for {n_rows} "
             "rows. Check the address."
@@ -296,6 +294,14 @@ class Remote(Wrapper):
         )
 
 
+def _exchange() -> ModuleType:
+    """The module that needs httpcore."""
+    try:
+        return import_module(".exchange", __package__)
+    except ModuleNotFoundError:
+        raise missing_extra("httpcore", "remote", "A remote predictor") from None
+
+
 class UnusableJsonError(ValueError):
     """JSON that cannot be used, and why."""
 
@@ -347,17 +353,6 @@ def _check_temporary(outcome: Response | str, address: Address) -> tuple[str, fl
         f"The predictor at {address} responded with {reason}{_media_type(outcome)}. Its body is "
         f"not shown, because it may repeat rows or secrets. {remedy}"
     )
-
-
-def _reason(error: Exception, timeout: float) -> str:
-    """What went wrong, in words of ours or of the operating system."""
-    if isinstance(error, TimeoutError):
-        return f"TimeoutError: no complete response within {timeout} seconds"
-    name = type(error).__name__
-    message = ""
-    if isinstance(error, OSError) and not isinstance(error, HTTPException):
-        message = str(error.strerror or "").partition(" (_ssl.c")[0]
-    return f"{name}: {message}" if message else name
 
 
 def _fits_float(value: Any) -> bool:

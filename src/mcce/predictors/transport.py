@@ -1,36 +1,26 @@
-"""Requests to a server: when they may go out, and one HTTP exchange within limits.
+"""Requests to a server: when they may go out, and what may be sent where.
 
 Used by :class:`mcce.predictors.Remote`. Every request waits for its turn (``RateLimiter``): first
-attempts and retries, whichever thread they come from. Then it goes out and a response comes back,
-over a connection of its own; nothing is shared between calls, so threads cannot meet there.
+attempts and retries, whichever thread they come from. The exchange itself is in ``exchange``.
 
 Always true: in any span of t seconds at most rate * t rows go out, and one request more; in no
 second more rows than the rate, even if some requests travel a little longer than others. No request
 waits longer than these limits require. After a failure nothing goes out until its pause has passed,
-and then one request at a time until one of them succeeds.
-
-Connecting, the handshake, sending and reading end at one deadline, however slowly bytes drip; no
-response larger than the limit is kept; redirects are not followed, bodies are not decompressed,
-and environment variables count only where the caller says so. No error quotes a secret.
+and then one request at a time until one of them succeeds. No error quotes a secret.
 """
 
 from __future__ import annotations
 
 import base64
-import io
 import math
 import os
 import re
-import socket
-import ssl
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 from weakref import WeakSet
@@ -48,11 +38,6 @@ SLACK = 0.05
 PORTS = {"http": 80, "https": 443}
 # Headers that users cannot set, since they depend on what is sent.
 OWN_HEADERS = ("content-length", "transfer-encoding", "content-encoding", "connection")
-CHUNK = 2**16
-# Status line, headers and the lengths between chunks of a body come on top of its bytes.
-FRAMING, FRAMING_PER_BYTE = 2**20, 10
-# Operating systems cannot wait much longer for a single byte.
-LONGEST_WAIT = 1e6
 # While requests wait, Ctrl-C and cancellation take effect within this many seconds.
 POLL_SECONDS = 0.1
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -185,10 +170,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_all)
 
 
-class TooLargeError(Exception):
-    """A response has more bytes than allowed."""
-
-
 @dataclass(frozen=True)
 class Address:
     """The parts of a web address; credentials and query are not shown."""
@@ -201,22 +182,18 @@ class Address:
     credentials: str | None = field(repr=False)
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.host_and_port}{self.path}"
+        port = "" if self.has_default_port else f":{self.port}"
+        return f"{self.scheme}://{self.bracketed_host}{port}{self.path}"
 
     @property
-    def host_and_port(self) -> str:
-        """Host and port, the port only if it is not the scheme's own."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+    def bracketed_host(self) -> str:
+        """The host as it stands in an address."""
+        return f"[{self.host}]" if ":" in self.host else self.host
 
-
-@dataclass(frozen=True)
-class Response:
-    """What came back."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+    @property
+    def has_default_port(self) -> bool:
+        """Whether the port is the scheme's own, which need not be written."""
+        return self.port == PORTS[self.scheme]
 
 
 def read_address(argument: str, url: Any, schemes: tuple[str, ...] = ("http", "https")) -> Address:
@@ -270,40 +247,6 @@ def check_headers(headers: Any) -> dict[str, str]:
     return checked
 
 
-def post(
-    address: Address,
-    body: bytes,
-    headers: Mapping[str, str],
-    *,
-    seconds: float,
-    max_bytes: int,
-    proxy: Address | None = None,
-) -> Response:
-    """The response to a POST request, whatever its status."""
-    deadline = time.monotonic() + seconds
-    target = address.target
-    given = {name.lower() for name in headers}
-    sent = {**headers, "Connection": "close"}
-    if "host" not in given:
-        sent["Host"] = address.host_and_port
-    if address.credentials and "authorization" not in given:
-        sent["Authorization"] = f"Basic {address.credentials}"
-    if proxy is not None and address.scheme == "http":
-        target = f"http://{address.host_and_port}{target}"
-        sent |= _proxy_headers(proxy)
-    n_framed = FRAMING + FRAMING_PER_BYTE * max_bytes
-    with closing(_connect(address, proxy, deadline)) as plain:
-        link = _TimedSocket(plain, deadline, n_framed)
-        connection = HTTPConnection(address.host, address.port)
-        connection.sock = link
-        connection.request("POST", target, body, sent)
-        with connection.getresponse() as response:
-            named = {name.lower(): value for name, value in response.getheaders()}
-            success = HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES
-            content = _read(response, max_bytes) if success else b""
-            return Response(response.status, named, content)
-
-
 def _split(url: str, schemes: tuple[str, ...]) -> tuple[Any, str]:
     """The parts of an address; or None, and what is wrong with it."""
     if not re.fullmatch(r"[\x21-\x7e]*", url):
@@ -319,140 +262,3 @@ def _split(url: str, schemes: tuple[str, ...]) -> tuple[Any, str]:
     except ValueError:  # brackets that do not match, a port that is none, a label that is too long
         return None, "has a host or port that cannot be read"
     return parts, ""
-
-
-def _proxy_headers(proxy: Address) -> dict[str, str]:
-    return {"Proxy-Authorization": f"Basic {proxy.credentials}"} if proxy.credentials else {}
-
-
-def _connect(address: Address, proxy: Address | None, deadline: float) -> socket.socket:
-    """A connection to the server, through the proxy if there is one, encrypted for https."""
-    nearest = address if proxy is None else proxy
-    link = _first_that_connects(nearest.host, nearest.port, deadline)
-    if address.scheme == "http":
-        return link
-    try:
-        if proxy is not None:
-            _open_tunnel(_TimedSocket(link, deadline, FRAMING), address, proxy)
-        link.settimeout(_left(deadline))
-        return ssl.create_default_context().wrap_socket(link, server_hostname=address.host)
-    except BaseException:
-        link.close()
-        raise
-
-
-def _first_that_connects(host: str, port: int, deadline: float) -> socket.socket:
-    """A connection to the first of a host's addresses that takes one."""
-    failure: OSError = OSError("The host has no address")
-    for family, kind, protocol, _, where in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
-        link = socket.socket(family, kind, protocol)
-        try:
-            link.settimeout(_left(deadline))
-            link.connect(where)
-        except OSError as error:
-            link.close()
-            failure = error
-        except BaseException:
-            link.close()
-            raise
-        else:
-            return link
-    raise failure
-
-
-def _open_tunnel(link: _TimedSocket, address: Address, proxy: Address) -> None:
-    """Have a proxy pass on everything that follows."""
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    place = f"{host}:{address.port}"
-    lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
-    lines += [f"{name}: {value}" for name, value in _proxy_headers(proxy).items()]
-    link.sendall("\r\n".join([*lines, "", ""]).encode())
-    answer = bytearray()
-    # Byte by byte: what follows the empty line is for the handshake.
-    while not answer.endswith(b"\r\n\r\n"):
-        byte = link.receive(1)
-        if not byte:
-            raise HTTPException("The proxy hung up")
-        answer += byte
-    if not re.match(rb"HTTP/1\.[01] 2\d\d\b", answer):
-        raise HTTPException("The proxy refused the connection")
-
-
-def _read(response: HTTPResponse, max_bytes: int) -> bytes:
-    """The body of a response, all of it."""
-    announced = response.length
-    if announced is not None and announced > max_bytes:
-        raise TooLargeError
-    body = bytearray()
-    while piece := response.read(CHUNK):
-        body += piece
-        if len(body) > max_bytes:
-            raise TooLargeError
-    if announced is not None and len(body) < announced:
-        raise HTTPException("The connection was closed before the end of the response")
-    return bytes(body)
-
-
-class _TimedSocket:
-    """What http.client needs of a socket; every wait ends at the deadline."""
-
-    def __init__(self, plain: socket.socket, deadline: float, max_bytes: int) -> None:
-        self._plain = plain
-        self._deadline = deadline
-        self._n_left = max_bytes
-
-    def sendall(self, content: bytes) -> None:
-        """Send everything."""
-        rest = memoryview(content)
-        while rest:
-            self._plain.settimeout(_left(self._deadline))
-            rest = rest[self._plain.send(rest) :]
-
-    def receive(self, n_bytes: int) -> bytes:
-        """Some bytes, none at the end."""
-        content = self._wait_for(n_bytes)
-        self._n_left -= len(content)
-        if self._n_left < 0:
-            raise TooLargeError
-        return content
-
-    def _wait_for(self, n_bytes: int) -> bytes:
-        while True:
-            self._plain.settimeout(min(_left(self._deadline), POLL_SECONDS))
-            try:
-                return self._plain.recv(n_bytes)
-            except TimeoutError:
-                check_cancellation()
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """The bytes that come back, as a file."""
-        assert mode == "rb"
-        return io.BufferedReader(_Received(self), CHUNK)
-
-    def close(self) -> None:
-        """Do nothing: http.client closes early, and the caller closes the socket."""
-
-
-class _Received(io.RawIOBase):
-    """The bytes that come back on a link."""
-
-    def __init__(self, link: _TimedSocket) -> None:
-        self._link = link
-
-    def readable(self) -> bool:
-        """True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with what is there."""
-        content = self._link.receive(len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
-
-
-def _left(deadline: float) -> float:
-    """Seconds until the deadline."""
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError("timed out")
-    return min(left, LONGEST_WAIT)

@@ -324,7 +324,7 @@ class PurenessMeter:
         )
         can_occur = self._can_occur(rows, of, widened)
         accepted = np.zeros(of.size, dtype=bool)
-        accepted[can_occur] = self._requirements.are_valid(rows.take(can_occur))
+        accepted[can_occur] = self._requirements.score(rows.take(can_occur)).valid
         n_scored = np.bincount(of[can_occur], minlength=len(parts)).tolist()
         n_accepted = np.bincount(of[accepted], minlength=len(parts)).tolist()
         return [

@@ -19,12 +19,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
+from ..constraints.files import read_text
 from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..parameters import check_real, check_whole
@@ -39,6 +41,8 @@ N_BINS = 20
 # Most values of a bin that can be drawn, and how many a bin has if no step is declared.
 MAX_BIN_VALUES, MIN_BIN_VALUES = 32, 10
 MAX_DOMAIN_BINS = 10_000
+# Of a file of domains.
+MAX_FILE_BYTES = 2**24
 # Steps of a number have at least this share of it, and ranges this width.
 MIN_STEP_SHARE, MIN_RANGE_WIDTH = 1e-15, 1e-290
 
@@ -297,12 +301,11 @@ def _domain(name: Any, given: Any) -> Domain:
 
 def _read_file(path: str | os.PathLike[str]) -> Any:
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError) as error:
+        return json.loads(read_text(Path(path), "domains", MAX_FILE_BYTES))
+    except (ValueError, RecursionError) as error:
         raise ParameterError(
             f"domains={os.fspath(path)!r} cannot be read as a JSON file of domains: "
-            f"{shorten(error, 200)}. Write one object by column, e.g. "
+            f"{shorten(error, 200).rstrip('.')}. Write one object by column, e.g. "
             '{"age": {"low": 18, "high": 100, "step": 1}, "sex": {"levels": ["f", "m"]}}.'
         ) from None
 

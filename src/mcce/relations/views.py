@@ -12,7 +12,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,7 @@ class DateView(View):
 
     what: str
     of: tuple[Hashable, ...]
+    kind: ClassVar[str] = "date view"
 
     @property
     def reversed(self) -> DateView:
@@ -85,6 +86,7 @@ class Steps(View):
 
     of: tuple[Hashable, ...]
     limits: tuple[float, ...]
+    kind: ClassVar[str] = "steps"
 
     @property
     def name(self) -> str:

@@ -1,6 +1,6 @@
-"""The changes of rounded answers, cell by cell, and which of them are the reasons for a decision.
+"""The changes of final answers, cell by cell, and which of them are the reasons for a decision.
 
-A change is an exact difference between the person's row and the rounded one. Anonymous answers have
+A change is an exact difference between the person's row and the final one. Anonymous answers have
 ranges and sets in place of exact values. If such a range holds the person's own value, the change
 can no longer be seen: it is vague.
 
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..analysis.rounding import ShownNumber
 from ..counterfactuals.anonymous import AnonymousAnswers
 from ..tables.columns import differ, plain_cells
 from ..tables.features import Feature, is_float32
-from .rounding import ShownNumber
 
 # The most reasons that a letter gives.
 MAX_REASONS = 4
@@ -83,10 +83,7 @@ class AnswerChanges:
 
 
 def without_needless(answers: Sequence[AnswerChanges]) -> list[AnswerChanges]:
-    """A person's answers, without those that include all changes of another.
-
-    Rounding can make two answers equal: the first one stays.
-    """
+    """A person's answers, without those that include all changes of another."""
     kept: list[AnswerChanges] = []
     for at, answer in enumerate(answers):
         others = [*kept, *(other for other in answers[at + 1 :] if not other.asks_at_least(answer))]

@@ -321,6 +321,30 @@ class Labels:
         """
         return self.features.get(feature) or FeatureLabel(short_line(feature))
 
+    def rounding(self, schema: Schema) -> dict[Hashable, float]:
+        """To what :meth:`mcce.MCCE.finalize` is to round numbers.
+
+        Parameters
+        ----------
+        schema
+            The columns: ``explainer.schema_``.
+
+        Returns
+        -------
+        dict
+            Steps by column, of those columns for which the labels say one; 0 for columns whose
+            values have words.
+
+        Examples
+        --------
+        >>> labels = Labels.make({"features": {"salary": {"rounding": 100}}})
+        >>> labels.rounding(Schema.learn(pd.DataFrame({"salary": [30, 50]})))
+        {'salary': 100}
+        """
+        labels = {name: self.of(name) for name in schema.names}
+        steps = {name: 0 if label.levels else label.rounding for name, label in labels.items()}
+        return {name: step for name, step in steps.items() if step is not None}
+
     def say(self, key: str) -> str:
         """A sentence about the decision.
 

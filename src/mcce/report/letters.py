@@ -1,34 +1,27 @@
 """Letters: what became of everybody, in plain words and round numbers.
 
-Beyond the paper. Takes an explainer and what its ``explain`` returned. Answers are rounded for
-reading and checked again (:mod:`mcce.report.rounding`), then put into words.
+Beyond the paper. Takes an explainer and what its ``explain`` returned, and puts the final answers
+(:meth:`mcce.MCCE.finalize`) into words.
 
-Always true: letters show no row that the predictor or a constraint refuses, and none that breaks
-a requirement of the search which the answer keeps; a person's letter is the same alone and among
-others.
+Always true: letters show final rows alone; a person's letter is the same alone and among others.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
-import numpy as np
 import pandas as pd
 
-from ..analysis.answers import EncodedAnswers
-from ..analysis.ranges import RangeSettings, join_tables
-from ..constraints.collection import Constraints
-from ..counterfactuals.parts import ALREADY, ANSWERED
-from ..counterfactuals.result import Counterfactuals, native_rows, native_table
-from ..errors import McceWarning, ParameterError, shorten
+from ..analysis.answers import Requirements
+from ..analysis.rounding import RoundedColumn, ShownNumber, columns_to_round
+from ..counterfactuals.parts import ALREADY
+from ..counterfactuals.result import Counterfactuals, native_rows, native_table, ranges_by_answer
+from ..errors import ParameterError, shorten
 from ..explainer import MCCE, requirements_of
-from ..kernels import IntArray
 from ..parameters import check_flag
-from ..tables.columns import EXACT_IN_FLOAT64
 from ..tables.frames import FrameT
 from ..tables.schema import Schema
 from .changes import (
@@ -41,8 +34,10 @@ from .changes import (
     without_needless,
 )
 from .labels import Labels
-from .rounding import RoundedAnswers, RoundedColumn, RoundingSettings, ShownNumber, round_answers
 from .sentences import Writer
+
+# Levels that a sentence lists beside that of the answer.
+MAX_OTHER_LEVELS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +54,10 @@ class Letters(Generic[FrameT]):
     reasons
         One row per principal reason: ``factual``, ``place`` from 1, ``feature`` and ``text``.
     frame
-        The answers as the letters show them: rounded, and accepted by the predictor as they are; or
-        those of ``result.anonymous``, if there are some.
+        The answers as the letters show them: the final ones, or those of ``result.anonymous``, if
+        there are some.
     language
         Code of the language.
-    ranges
-        With ``ranges=True``, what :meth:`mcce.MCCE.ranges` gives for the result; otherwise None.
     """
 
     people: FrameT
@@ -72,7 +65,6 @@ class Letters(Generic[FrameT]):
     reasons: FrameT
     frame: FrameT
     language: str
-    ranges: FrameT | None = None
 
     def __repr__(self) -> str:
         return f"Letters({len(self.people)} people, language {self.language!r})"  # type: ignore[arg-type]
@@ -88,9 +80,8 @@ def write_letters(
 ) -> Letters[FrameT]:
     """Tell people in plain words what would have altered the decision.
 
-    Numbers that a person would have to reach are rounded. Each rounded row is put to the predictor
-    and to the constraints, relations and plausibility of the search again; where it would fail, the
-    rounding is made finer, down to the number as it is. Of a result with anonymous answers, letters
+    Letters speak of final answers, in round numbers that the predictor accepted. Other results are
+    finalized first, see :meth:`mcce.MCCE.finalize`. Of a result with anonymous answers, letters
     tell the ranges and sets of these, and round nothing else.
 
     Parameters
@@ -103,8 +94,7 @@ def write_letters(
         The words for the features: :class:`Labels`, a labels file, or a dict of the same form.
         None is plain English with the names of the columns.
     ranges
-        Whether to say which other values would do: "at most 2,900", or a second level. They are
-        those of :meth:`mcce.MCCE.ranges`, and cost as many rows of the predictor.
+        Whether to say which other values would do: "at most 2,900", or a second level.
     constraints
         Further constraints that were passed to ``explain``.
 
@@ -123,7 +113,7 @@ def write_letters(
     Warns
     -----
     McceWarning
-        If answers are not valid by a fresh call of the predictor; letters do not speak of these.
+        If answers are refused by the predictor or the constraints; letters do not speak of these.
 
     Examples
     --------
@@ -133,14 +123,17 @@ def write_letters(
     >>> result = explainer.set_params(search="near").fit(bank).explain(bank.iloc[[3]])
     >>> letters = write_letters(explainer, result)
     >>> print(letters.answers["text"].iloc[0])
-    The decision would have been in your favour if salary had been 71,000 instead of 51,200.
+    The decision would have been in your favour if salary had been 70,200 instead of 51,200.
     """
     require_explainer(explainer)
     check_flag("ranges", ranges)
     words = Labels.take(labels)
-    draft = _Draft.make(explainer, result, words, ranges, constraints)
-    _warn_of_refused(draft.rounded)
-    return draft.letters(result)
+    requirements = requirements_of(explainer, constraints)
+    words.check(explainer.schema_, requirements.constraints.frozen_for_everybody)
+    rounding = words.rounding(explainer.schema_)
+    final = explainer.finalize(result, rounding=rounding, constraints=constraints)
+    context = _Context.make(explainer, requirements, words, ranges=ranges)
+    return _write(final, _list_changes(final.to_pandas(), context), context)
 
 
 def require_explainer(explainer: Any) -> None:
@@ -150,103 +143,128 @@ def require_explainer(explainer: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Draft:
-    """What letters are made of."""
+class _Context:
+    """What letters depend on beside the answers."""
 
-    result: Counterfactuals[pd.DataFrame]
     schema: Schema
-    rounded: RoundedAnswers
-    frame: pd.DataFrame
-    changes: list[AnswerChanges]
     labels: Labels
+    columns: Mapping[Hashable, RoundedColumn]
+    follow: Sequence[Hashable]
+    ranges: bool
 
     @classmethod
     def make(
-        cls, explainer: MCCE, result: Counterfactuals[Any], labels: Labels, ranges: bool, more: Any
-    ) -> _Draft:
-        """Round the answers and list what changes in them."""
-        requirements = requirements_of(explainer, more)
-        fitted = explainer.fitted_
-        schema = fitted.schema
-        labels.check(schema, requirements.constraints.frozen_for_everybody)
-        answers = EncodedAnswers.read(schema, result, requirements.computed)
-        result = result.to_pandas()
-        how = RoundingSettings(
-            requirements,
-            # Anonymous answers have ranges with round ends already.
-            _columns_to_round(schema, labels, requirements.constraints)
-            if result.anonymous is None
-            else {},
-            RangeSettings(fitted, requirements, fitted.seed) if ranges else None,
+        cls, explainer: MCCE, requirements: Requirements, labels: Labels, *, ranges: bool
+    ) -> _Context:
+        """The context of an explainer."""
+        schema = explainer.schema_
+        columns = columns_to_round(schema, labels.rounding(schema), requirements.constraints)
+        return cls(
+            schema,
+            labels,
+            {column.feature.name: column for column in columns.values()},
+            [column.feature.name for column in requirements.computed],
+            ranges,
         )
-        rounded = round_answers(how, answers)
-        frame = rounded.as_given().set_axis(result.frame.index)
-        shown, levels = _shown_numbers(how, answers, rounded), rounded.levels_by_column(schema)
-        if result.anonymous is not None:
-            levels = {}  # they would do beside the exact values alone
-        before = result.factuals.iloc[result.owner]
-        changed = [
-            ChangedColumn.read(
-                feature, before[name], frame[name], shown.get(at, {}), levels.get(at, {})
-            )
-            for at, (name, feature) in enumerate(zip(schema.names, schema.features, strict=True))
-        ]
-        if result.anonymous is not None:
-            changed, frame = widen_changes(changed, result.anonymous), result.anonymous.frame
-        follow = [column.feature.name for column in requirements.computed]
-        mentioned = [name for name in follow if labels.of(name).follow is not False]
-        changes = changes_of(changed, follow, mentioned, len(frame))
-        if result.anonymous is None and "margin_word" in result.measures:
-            found = zip(changes, result.measures["margin_word"], strict=True)
-            changes = [replace(one, narrow=word == "narrow") for one, word in found]
-        if result.anonymous is not None:
-            shares = result.anonymous.measures["pureness_of_changes"]
-            changes = with_shares(changes, shares.tolist())
-        return cls(result, schema, rounded, frame, changes, labels)
 
-    def letters(self, native: Counterfactuals[FrameT]) -> Letters[FrameT]:
-        """Put it into words."""
-        writer, people = Writer(self.labels), self.result.people
-        shown = np.flatnonzero(self.rounded.valid)
-        alone = [writer.answer(self.changes[answer]) for answer in shown.tolist()]
-        theirs = self._answers_by_person(shown)
-        spreads = {
-            feature.name: feature.spread
-            for feature in self.schema.features
-            if feature.is_number and not self.labels.of(feature.name).levels
+
+def _list_changes(final: Counterfactuals[pd.DataFrame], context: _Context) -> list[AnswerChanges]:
+    """What changes in each answer."""
+    before, anonymous = final.factuals.iloc[final.owner], final.anonymous
+    shown, levels = _shown_cells(final, context)
+    changed = [
+        ChangedColumn.read(
+            feature, before[name], final.frame[name], shown.get(name, {}), levels.get(name, {})
+        )
+        for name, feature in zip(context.schema.names, context.schema.features, strict=True)
+    ]
+    if anonymous is not None:
+        changed = widen_changes(changed, anonymous)
+    follow = context.follow
+    mentioned = [name for name in follow if context.labels.of(name).follow is not False]
+    changes = changes_of(changed, follow, mentioned, len(final.frame))
+    if anonymous is not None:
+        return with_shares(changes, anonymous.measures["pureness_of_changes"].tolist())
+    if "margin_word" not in final.measures:
+        return changes
+    found = zip(changes, final.measures["margin_word"], strict=True)
+    return [replace(one, narrow=word == "narrow") for one, word in found]
+
+
+def _shown_cells(
+    final: Counterfactuals[pd.DataFrame], context: _Context
+) -> tuple[dict[Hashable, dict[int, ShownNumber]], dict[Hashable, dict[int, list[Any]]]]:
+    """How letters show the numbers of answers, and which levels beside theirs, by column."""
+    shown: dict[Hashable, dict[int, ShownNumber]] = {}
+    levels: dict[Hashable, dict[int, list[Any]]] = {}
+    # Other values would do beside the exact values alone.
+    tells = context.ranges and final.anonymous is None
+    for answer, rows in enumerate(ranges_by_answer(final)):
+        numbers = [
+            row for row in rows if row["feature"] in context.columns and row["low"] is not None
+        ]
+        for row in numbers:
+            column = context.columns[row["feature"]]
+            number = _shown_number(column, row, alone=tells and len(numbers) == 1)
+            shown.setdefault(row["feature"], {})[answer] = number
+        if tells and len(rows) == 1:
+            (row,) = rows
+            levels.setdefault(row["feature"], {})[answer] = row["others"][:MAX_OTHER_LEVELS]
+    return shown, levels
+
+
+def _shown_number(column: RoundedColumn, row: Mapping[str, Any], *, alone: bool) -> ShownNumber:
+    """A number, with its range if the number is the end of it."""
+    value, low, high = (column.decimal(row[name]) for name in ("value", "low", "high"))
+    if alone and low < high:
+        if value == low:
+            return ShownNumber(value, high, row["high_open"])
+        if value == high:
+            return ShownNumber(value, low, row["low_open"])
+    return ShownNumber(value)
+
+
+def _write(
+    native: Counterfactuals[FrameT], changes: Sequence[AnswerChanges], context: _Context
+) -> Letters[FrameT]:
+    """Put everything into words."""
+    final, writer = native.to_pandas(), Writer(context.labels)
+    people = final.people
+    theirs: list[list[AnswerChanges]] = [[] for _ in range(len(people))]
+    for person, change in zip(final.owner.tolist(), changes, strict=True):
+        theirs[person].append(change)
+    theirs = [without_needless(answers) for answers in theirs]
+    spreads = {
+        feature.name: feature.spread
+        for feature in context.schema.features
+        if feature.is_number and not context.labels.of(feature.name).levels
+    }
+    principal = [principal_reasons(answers, spreads) for answers in theirs]
+    reasons = [[writer.reason(change) for change in some] for some in principal]
+    listed = [
+        (label, place, change.feature, text)
+        for label, some, texts in zip(people.index, principal, reasons, strict=True)
+        for place, (change, text) in enumerate(zip(some, texts, strict=True), start=1)
+    ]
+    everybody = zip(people["status"], people["reason_kind"], theirs, reasons, strict=True)
+    table = pd.DataFrame(
+        {
+            "status": people["status"],
+            "n_answers": [len(answers) for answers in theirs],
+            "text": _texts([_text(writer, *person) for person in everybody], people.index),
         }
-        principal = [principal_reasons(answers, spreads) for answers in theirs]
-        reasons = [[writer.reason(change) for change in changes] for changes in principal]
-        listed = [
-            (label, place, change.feature, text)
-            for label, changes, texts in zip(people.index, principal, reasons, strict=True)
-            for place, (change, text) in enumerate(zip(changes, texts, strict=True), start=1)
-        ]
-        everybody = zip(people["status"], people["reason_kind"], theirs, reasons, strict=True)
-        table = pd.DataFrame(
-            {
-                "status": people["status"],
-                "n_answers": [len(answers) for answers in theirs],
-                "text": _texts([_text(writer, *person) for person in everybody], people.index),
-            }
-        )
-        return Letters(
-            people=native_table(native, table),
-            answers=native_table(native, _texts(alone, self.frame.index[shown]).to_frame("text")),
-            reasons=native_table(
-                native, pd.DataFrame(listed, columns=["factual", "place", "feature", "text"])
-            ),
-            frame=native_rows(native, self.frame.iloc[shown]),
-            language=self.labels.language.code,
-            ranges=join_tables(self.rounded.ranges, native) if self.rounded.ranges else None,
-        )
-
-    def _answers_by_person(self, shown: IntArray) -> list[list[AnswerChanges]]:
-        """The answers in the letter of each person, the best first."""
-        by_person: list[list[AnswerChanges]] = [[] for _ in range(len(self.result.people))]
-        for answer in shown.tolist():
-            by_person[self.result.owner[answer]].append(self.changes[answer])
-        return [without_needless(answers) for answers in by_person]
+    )
+    frame = final.frame if final.anonymous is None else final.anonymous.frame
+    texts = _texts([writer.answer(change) for change in changes], frame.index)
+    return Letters(
+        people=native_table(native, table),
+        answers=native_table(native, texts.to_frame("text")),
+        reasons=native_table(
+            native, pd.DataFrame(listed, columns=["factual", "place", "feature", "text"])
+        ),
+        frame=native_rows(native, frame),
+        language=context.labels.language.code,
+    )
 
 
 def _text(
@@ -255,61 +273,9 @@ def _text(
     """The letter for one person."""
     if answers:
         return writer.letter(answers, reasons)
-    if status == ALREADY:
-        return writer.already()
-    # The predictor now refuses all answers of a person who had some.
-    return writer.nothing("withdrawn" if status == ANSWERED else kind)
+    return writer.already() if status == ALREADY else writer.nothing(kind)
 
 
 def _texts(texts: list[str], index: pd.Index[Any]) -> pd.Series[Any]:
     """A column of strings as objects; pandas 3 would choose another dtype."""
     return pd.Series(texts, index=index, dtype=object)
-
-
-def _columns_to_round(
-    schema: Schema, labels: Labels, constraints: Constraints
-) -> dict[int, RoundedColumn]:
-    """Numeric columns whose values have no words of their own, by place among the mutable ones."""
-    columns = {}
-    for place, position in enumerate(schema.mutable.tolist()):
-        feature, label = schema.features[position], labels.of(schema.names[position])
-        step = constraints.steps.get(position)
-        if not feature.is_number or label.levels or not feature.known.size:
-            continue
-        # Whole numbers that are not exact as floats are not rounded.
-        if (
-            feature.table.dtype.kind == "f"
-            or np.abs(feature.known_numbers).max() < EXACT_IN_FLOAT64
-        ):
-            least = 0.0 if step is None else step.size(feature)
-            columns[place] = RoundedColumn(feature, label.rounding, least)
-    return columns
-
-
-def _shown_numbers(
-    how: RoundingSettings, answers: EncodedAnswers, rounded: RoundedAnswers
-) -> dict[int, dict[int, ShownNumber]]:
-    """How letters show each number that people would have to reach, by column and answer."""
-    shown: dict[int, dict[int, ShownNumber]] = {}
-    for place, column in how.columns.items():
-        position = int(answers.rows.schema.mutable[place])
-        numbers = answers.rows.all_numbers[position]
-        shown[position] = {
-            answer: rounded.shown.get((answer, place))
-            or ShownNumber(column.decimal(numbers[answer]))
-            for answer in np.flatnonzero(answers.acted[place] & ~np.isnan(numbers)).tolist()
-        }
-    return shown
-
-
-def _warn_of_refused(rounded: RoundedAnswers) -> None:
-    n_refused = int((~rounded.valid).sum())
-    if n_refused:
-        warnings.warn(
-            f"{n_refused} of {rounded.valid.size} counterfactuals are not valid by this "
-            "explainer's predictor and constraints, so letters do not speak of them. Either the "
-            "result is that of another explainer, explain had further constraints that are to be "
-            "passed here too, or the predictor is unstable.",
-            McceWarning,
-            stacklevel=3,
-        )

@@ -8,7 +8,7 @@ to ``STORAGES``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -19,9 +19,10 @@ from pandas.api.types import is_object_dtype
 from ..errors import SavedFileError, missing_extra
 from ..tables.features import Feature
 from ..tables.frames import PANDAS_ADAPTER, ArrayAdapter, ArrowAdapter, FrameAdapter, Library
+from .archive import ensure
 from .values import (
     NotPlainError,
-    check_entries,
+    check_hashes,
     check_zone,
     pack,
     pack_zone,
@@ -35,31 +36,26 @@ UNITS = ("s", "ms", "us", "ns")
 
 @dataclass(frozen=True)
 class Storage:
-    """A way of storing cells: its dtypes, the column as plain data and arrays, and back."""
+    """A way of storing cells: its dtypes, the column as named parts, and the cells of these."""
 
-    tag: str
-    entries: Set[str]
     fits: Callable[[Any], bool]
     take: Callable[[pd.Series[Any], str], dict[str, Any]]
-    make: Callable[[dict[str, Any]], Any]
-    optional: Set[str] = frozenset()
+    make: Callable[..., Any]
 
 
 def pack_cells(column: pd.Series[Any], what: str) -> dict[str, Any]:
     """A column as plain data and arrays; ``what`` names it, should that be impossible."""
-    for storage in STORAGES:
+    for tag, storage in STORAGES.items():
         if storage.fits(column.dtype):
-            return {"storage": storage.tag} | storage.take(column, what)
+            return {"storage": tag} | storage.take(column, what)
     raise _formless(column, what)
 
 
 def unpack_cells(plain: dict[str, Any]) -> pd.Series[Any]:
     """The column of what :func:`pack_cells` gave, without a name."""
-    storage = {storage.tag: storage for storage in STORAGES}[plain["storage"]]
-    check_entries(
-        plain, {"storage", *storage.entries} | (plain.keys() & storage.optional), "a column"
-    )
-    cells = storage.make(plain)
+    parts = dict(plain)
+    # Calling it by name refuses parts that lack or that it does not know.
+    cells = STORAGES[parts.pop("storage")].make(**parts)
     return pd.Series(cells, dtype=cells.dtype)
 
 
@@ -72,29 +68,32 @@ def pack_adapter(adapter: FrameAdapter) -> dict[str, Any]:
     return {"kind": "pandas"}
 
 
-def unpack_adapter(plain: Any, features: Sequence[Feature]) -> FrameAdapter:
+def unpack_adapter(plain: dict[str, Any], features: Sequence[Feature]) -> FrameAdapter:
     """The adapter that :func:`pack_adapter` packed, for columns of these features."""
-    kind = plain["kind"]
-    if kind == "pandas":
-        check_entries(plain, ("kind",), "the kind of frames")
-        return PANDAS_ADAPTER
+    parts = dict(plain)
+    kind = parts.pop("kind")
+    if kind in get_args(Library):
+        return _arrow_adapter(kind, features, **parts)
     if kind == "array":
-        named = check_entries(plain, ("kind", "named"), "the kind of frames")["named"]
-        return ArrayAdapter(named=named is True)
-    if kind not in get_args(Library):
-        raise SavedFileError("it was fitted on no kind of frame that mcce knows")
+        sound = parts.keys() == {"named"} and type(parts["named"]) is bool
+        ensure(sound, "it does not say whether the columns of its arrays have names")
+        return ArrayAdapter(named=parts["named"])
+    ensure(kind == "pandas" and not parts, "it was fitted on no kind of frame that mcce knows")
+    return PANDAS_ADAPTER
+
+
+def _arrow_adapter(kind: Library, features: Sequence[Feature], schema: str) -> ArrowAdapter:
     try:
         import pyarrow as pa
     except ImportError as error:
         raise missing_extra(
             "pyarrow", "frames", f"An explainer that was fitted on {kind} frames"
         ) from error
-    text = check_entries(plain, ("kind", "schema"), "the kind of frames")["schema"]
-    schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text)))
-    if sorted(schema.names) != sorted(str(feature.name) for feature in features):
-        raise SavedFileError("the columns of its frames are not those of its features")
+    types = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema)))
+    same = sorted(types.names) == sorted(str(feature.name) for feature in features)
+    ensure(same, "the columns of its frames are not those of its features")
     dtypes = {feature.name: feature.table.dtype for feature in features}
-    adapter = ArrowAdapter(library=kind, schema=schema, dtypes=dtypes)
+    adapter = ArrowAdapter(library=kind, schema=types, dtypes=dtypes)
     for feature in features:
         _check_type(adapter, feature)
     return adapter
@@ -111,27 +110,13 @@ def _check_type(adapter: ArrowAdapter, feature: Feature) -> None:
         fits = isinstance(dtype, pd.CategoricalDtype)
     else:
         fits = dtype == pd.ArrowDtype(large_string() if types.is_string_view(type_) else type_)
-    if not fits:
-        raise SavedFileError("a column of its frames has another type than its cells")
+    ensure(fits, "a column of its frames has another type than its cells")
     adapter.rows_to_native(pd.DataFrame({feature.name: feature.table}))
 
 
-def _take_numpy(column: pd.Series[Any], what: str) -> dict[str, Any]:
-    return {"values": column.to_numpy()}
-
-
-def _make_numpy(plain: dict[str, Any]) -> Any:
-    return _vector(plain["values"])
-
-
-def _take_objects(column: pd.Series[Any], what: str) -> dict[str, Any]:
-    return {"values": pack(list(column.to_numpy()), what)}
-
-
-def _make_objects(plain: dict[str, Any]) -> Any:
-    values = [unpack_cell(value) for value in plain["values"]]
+def _make_objects(values: list[Any]) -> Any:
     cells = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
+    for place, value in enumerate(check_hashes([unpack_cell(value) for value in values])):
         cells[place] = value
     return cells
 
@@ -146,13 +131,13 @@ def _take_strings(column: pd.Series[Any], what: str) -> dict[str, Any]:
     }
 
 
-def _make_strings(plain: dict[str, Any]) -> Any:
-    cells = pd.Series(unpack(plain["values"]), dtype=object)
-    if plain["missing"] == "NA":
-        return cells.array.astype(pd.StringDtype(plain["kept_by"]))
+def _make_strings(kept_by: Any, missing: Any, values: Any) -> Any:
+    cells = pd.Series(unpack(values), dtype=object)
+    if missing == "NA":
+        return cells.array.astype(pd.StringDtype(kept_by))
     cells = cells.where(cells.notna(), np.nan)
     try:
-        return cells.array.astype(pd.StringDtype(plain["kept_by"], na_value=np.nan))
+        return cells.array.astype(pd.StringDtype(kept_by, na_value=np.nan))
     except ImportError:
         # It is one dtype to pandas, which keeps it so where Arrow is not installed.
         return cells.array.astype(pd.StringDtype("python", na_value=np.nan))
@@ -170,12 +155,10 @@ def _take_category(column: pd.Series[Any], what: str) -> dict[str, Any]:
     }
 
 
-def _make_category(plain: dict[str, Any]) -> Any:
-    levels = pd.Index(unpack_cells(plain["levels"]))
-    if type(plain["ordered"]) is not bool:
-        raise SavedFileError("a category does not say whether its levels are ordered")
-    dtype = pd.CategoricalDtype(levels, ordered=plain["ordered"])
-    return pd.Categorical.from_codes(_vector(plain["values"]), dtype=dtype)
+def _make_category(ordered: Any, levels: Any, values: Any) -> Any:
+    ensure(type(ordered) is bool, "a category does not say whether its levels are ordered")
+    dtype = pd.CategoricalDtype(pd.Index(unpack_cells(levels)), ordered=ordered)
+    return pd.Categorical.from_codes(_vector(values), dtype=dtype)
 
 
 def _take_masked(column: pd.Series[Any], what: str) -> dict[str, Any]:
@@ -185,12 +168,10 @@ def _take_masked(column: pd.Series[Any], what: str) -> dict[str, Any]:
     return {"values": values, "missing": missing}
 
 
-def _make_masked(plain: dict[str, Any]) -> Any:
-    values, missing = _vector(plain["values"]), _vector(plain["missing"])
-    if values.dtype.kind == "b":
-        return pd.arrays.BooleanArray(values, missing)
-    masked = pd.arrays.FloatingArray if values.dtype.kind == "f" else pd.arrays.IntegerArray
-    return masked(values, missing)
+def _make_masked(values: Any, missing: Any) -> Any:
+    masked = {"b": pd.arrays.BooleanArray, "f": pd.arrays.FloatingArray}
+    make = masked.get(_vector(values).dtype.kind, pd.arrays.IntegerArray)
+    return make(values, _vector(missing))
 
 
 def _take_zoned(column: pd.Series[Any], what: str) -> dict[str, Any]:
@@ -199,9 +180,9 @@ def _take_zoned(column: pd.Series[Any], what: str) -> dict[str, Any]:
     return {"zone": _packed_zone(dtype.tz, what), "values": moments.to_numpy()}
 
 
-def _make_zoned(plain: dict[str, Any]) -> Any:
-    moments = pd.Series(_vector(plain["values"])).dt.tz_localize("UTC")
-    return moments.dt.tz_convert(unpack_zone(plain["zone"])).array
+def _make_zoned(zone: Any, values: Any) -> Any:
+    moments = pd.Series(_vector(values)).dt.tz_localize("UTC")
+    return moments.dt.tz_convert(unpack_zone(zone)).array
 
 
 def _packed_zone(zone: Any, what: str) -> Any:
@@ -223,9 +204,9 @@ def _take_intervals(column: pd.Series[Any], what: str) -> dict[str, Any]:
     }
 
 
-def _make_intervals(plain: dict[str, Any]) -> Any:
-    left, right = unpack_cells(plain["left"]), unpack_cells(plain["right"])
-    return pd.arrays.IntervalArray.from_arrays(left, right, closed=plain["closed"])
+def _make_intervals(closed: Any, left: Any, right: Any) -> Any:
+    ends = unpack_cells(left), unpack_cells(right)
+    return pd.arrays.IntervalArray.from_arrays(*ends, closed=closed)
 
 
 def _take_arrow(column: pd.Series[Any], what: str) -> dict[str, Any]:
@@ -247,20 +228,19 @@ def _take_arrow(column: pd.Series[Any], what: str) -> dict[str, Any]:
     return described | {"values": filled.to_numpy(zero_copy_only=False), "missing": missing}
 
 
-def _make_arrow(plain: dict[str, Any]) -> Any:
+def _make_arrow(type: Any, zone: Any, values: Any, missing: Any = None) -> Any:  # noqa: A002
     import pyarrow as pa
 
-    zone = plain["zone"]
     if zone is not None and not re.fullmatch(r"[+-]\d\d:\d\d", zone):
         check_zone(zone)
-    kind = _arrow_types(zone)[plain["type"]]
-    if "missing" not in plain:
-        return pd.arrays.ArrowExtensionArray(pa.array(unpack(plain["values"]), type=kind))
-    values, missing = _vector(plain["values"]), _vector(plain["missing"])
+    kind = _arrow_types(zone)[type]
+    # Strings have no mask.
+    if missing is None:
+        return pd.arrays.ArrowExtensionArray(pa.array(unpack(values), type=kind))
     timed = pa.types.is_temporal(kind)
     stored = _arrow_numbers(kind) if timed else kind
     # Explicit, or NaN in a column of numbers would become missing.
-    cells = pa.array(values, type=stored, mask=missing, from_pandas=False)
+    cells = pa.array(_vector(values), type=stored, mask=_vector(missing), from_pandas=False)
     return pd.arrays.ArrowExtensionArray(cells.view(kind) if timed else cells)
 
 
@@ -284,9 +264,9 @@ def _arrow_numbers(kind: Any) -> Any:
 
 
 def _vector(values: Any) -> np.ndarray:
-    if not isinstance(values, np.ndarray) or values.ndim != 1:
-        raise SavedFileError("a column is no list of cells")
-    return values
+    sound = isinstance(values, np.ndarray) and values.ndim == 1
+    ensure(sound, "a column is no list of cells")
+    return np.asarray(values)
 
 
 def _formless(column: pd.Series[Any], what: str) -> SavedFileError:
@@ -305,47 +285,21 @@ def _is_masked(dtype: Any) -> bool:
     return re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)|boolean", name) is not None
 
 
-def _is_numpy(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype) and dtype.kind in "biufmM"
-
-
-def _is_object(dtype: Any) -> bool:
-    return bool(dtype == np.dtype(object))
-
-
-STORAGES = (
-    Storage("numpy", {"values"}, _is_numpy, _take_numpy, _make_numpy),
-    Storage("objects", {"values"}, _is_object, _take_objects, _make_objects),
-    Storage(
-        "category",
-        {"ordered", "levels", "values"},
-        _has_type(pd.CategoricalDtype),
-        _take_category,
-        _make_category,
+STORAGES = {
+    "numpy": Storage(
+        lambda dtype: isinstance(dtype, np.dtype) and dtype.kind in "biufmM",
+        lambda column, what: {"values": column.to_numpy()},
+        lambda values: _vector(values),
     ),
-    Storage(
-        "strings",
-        {"kept_by", "missing", "values"},
-        _has_type(pd.StringDtype),
-        _take_strings,
-        _make_strings,
+    "objects": Storage(
+        lambda dtype: bool(dtype == np.dtype(object)),
+        lambda column, what: {"values": pack(check_hashes([*column.to_numpy()]), what)},
+        _make_objects,
     ),
-    Storage("masked", {"values", "missing"}, _is_masked, _take_masked, _make_masked),
-    Storage("zoned", {"zone", "values"}, _has_type(pd.DatetimeTZDtype), _take_zoned, _make_zoned),
-    # Strings have no mask.
-    Storage(
-        "arrow",
-        {"type", "zone", "values"},
-        _has_type(pd.ArrowDtype),
-        _take_arrow,
-        _make_arrow,
-        optional={"missing"},
-    ),
-    Storage(
-        "intervals",
-        {"closed", "left", "right"},
-        _has_type(pd.IntervalDtype),
-        _take_intervals,
-        _make_intervals,
-    ),
-)
+    "category": Storage(_has_type(pd.CategoricalDtype), _take_category, _make_category),
+    "strings": Storage(_has_type(pd.StringDtype), _take_strings, _make_strings),
+    "masked": Storage(_is_masked, _take_masked, _make_masked),
+    "zoned": Storage(_has_type(pd.DatetimeTZDtype), _take_zoned, _make_zoned),
+    "arrow": Storage(_has_type(pd.ArrowDtype), _take_arrow, _make_arrow),
+    "intervals": Storage(_has_type(pd.IntervalDtype), _take_intervals, _make_intervals),
+}

@@ -1,35 +1,27 @@
 """What ``fit`` learned, part by part: as plain data and arrays, and back, checked.
 
-``FIELDS`` is one table for each part that is saved field by field: its names are what is written,
-its functions read a field and raise for what ``fit`` could not have learned. What has to hold
-between fields stands beside the part. Generators and distances write and read their own arrays.
+``FIELDS`` is one table for each class that is saved field by field: it names the fields, and says
+of each how it is written, read and checked for what ``fit`` could not have learned. What has to
+hold between the fields of one part is in ``BETWEEN``.
 
-A file holds no code. Of a generator that is not registered it holds the name of the class and what
-``to_arrays`` gives; to load it, the user passes an instance, whose ``from_arrays`` takes that. The
-predictor is recognized by its scores of up to eight synthetic rows. Their immutable features are
-spread evenly over the tables of training values, and so are the mutable ones of every other row;
-those of the remaining rows are draws of the generator. They equal a training row only by chance.
+What a field may hold depends on the columns and on what was read before, which is ``Known``.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import fields
-from typing import Any, TypeAlias, get_args
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from ..distances import FeatureDistance, find_distance
-from ..errors import ParameterError, PredictorError, SavedFileError, shorten
-from ..fitted import Fitted
-from ..kernels import LEAF, Codes, FloatArray, IntArray, Trees, person_keys
-from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees, vector
+from ..caching import cached_property
+from ..kernels import LEAF, IntArray, Trees, rows_as_bytes
+from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees
 from ..model.flags import EVIDENCE, Flag
-from ..model.registry import GENERATORS, require, suggest_generators
-from ..plausibility.boosting import BoostedTrees, pack_boosted, unpack_boosted
+from ..plausibility.boosting import pack_boosted, unpack_boosted
 from ..plausibility.conditionals import Conditional, Conditionals
 from ..plausibility.conformal import Calibration, Tail
 from ..plausibility.model import PlausibilityModel
@@ -37,7 +29,6 @@ from ..plausibility.pairs import EmptyPairs
 from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_columns
 from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
 from ..predictors.decision import Decision, Interval, LabelMeasure, LabelRule
-from ..protocols import Distance, DrawRequest, Generator
 from ..relations.discovery import most_relations
 from ..relations.kinds import (
     Bound,
@@ -49,628 +40,450 @@ from ..relations.kinds import (
     Product,
     Ratio,
 )
-from ..relations.relation import FoundRelation, Relation, View
+from ..relations.relation import FoundRelation, View
+from ..relations.views import PARTS, DateView, Steps
 from ..tables.columns import is_time
+from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
-from .archive import ARRAY, ARRAY_KINDS, refused
-from .values import NO_CELLS, check_codes, check_entries, check_integer, pack, unpack
-
-CUSTOM = "custom generator"
-N_PROBES = 8
-# Zero has no relative tolerance.
-NOTHING = 1e-12
-RELATIONS: dict[str, type[Any]] = {
-    kind.kind: kind for kind in (Linear, Product, Ratio, Bound, Ordering, Equivalence, Dependency)
-}
-Reader: TypeAlias = Callable[[Any, Schema], Any]
-
-
-def write_fields(part: Any) -> dict[str, Any]:
-    """The fields of a part by name, as plain data and arrays."""
-    return {name: _write_value(getattr(part, name)) for name in FIELDS[type(part)]}
+from .archive import ensure
+from .values import (
+    check_array,
+    check_codes,
+    check_entries,
+    check_hashes,
+    check_integer,
+    pack,
+    unpack,
+    unpack_cell,
+)
 
 
-def read_fields(kind: type[Any], plain: Any, schema: Schema, what: str) -> dict[str, Any]:
-    """The fields that :func:`write_fields` gave for a part of this kind, each checked."""
-    given = check_entries(plain, FIELDS[kind], what)
-    return {name: read(given[name], schema) for name, read in FIELDS[kind].items()}
+@dataclass(frozen=True)
+class Known:
+    """What was read of a file before its parts."""
+
+    schema: Schema
+    order: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    n_desired: int = 0
+
+    @cached_property
+    def n_codes(self) -> IntArray:
+        """Number of codes of each column."""
+        return np.array([feature.n_codes for feature in self.schema.features])
+
+    @cached_property
+    def features(self) -> dict[Hashable, Feature]:
+        """Columns by name."""
+        return {feature.name: feature for feature in self.schema.features}
+
+    @cached_property
+    def row(self) -> pd.DataFrame:
+        """A row of training values."""
+        codes = np.zeros((len(self.schema.features), 1), dtype=np.int32)
+        return EncodedRows.from_codes(self.schema, codes).frame
 
 
-def _write_value(value: Any) -> Any:
-    if type(value) in FIELDS:
-        return write_fields(value)
-    if isinstance(value, BoostedTrees):
-        return pack_boosted(value)
-    if isinstance(value, Trees):
-        return pack_trees(value)
-    if isinstance(value, Tail):
-        return value.values
-    if isinstance(value, (tuple, list)):
-        return [_write_value(item) for item in value]
-    return value
+@dataclass(frozen=True)
+class Kind:
+    """How a field is read from a file, checked, and how it is written."""
+
+    read: Callable[[Any, Known], Any]
+    write: Callable[[Any], Any] = lambda value: value
 
 
-def _real(low: float = -math.inf, high: float = math.inf) -> Reader:
-    """Reads a finite float from low to high."""
+def _number(low: float = -math.inf, high: float = math.inf) -> Kind:
+    """A finite float from low to high."""
 
-    def read(plain: Any, schema: Schema) -> float:
-        if type(plain) is not float or not math.isfinite(plain) or not low <= plain <= high:
-            raise SavedFileError("a number is missing, not finite or out of its range")
+    def read(plain: Any, known: Known) -> float:
+        sound = type(plain) is float and math.isfinite(plain) and low <= plain <= high
+        ensure(sound, "a number is missing, not finite or out of its range")
+        return float(plain)
+
+    return Kind(read, float)
+
+
+def _whole(most: int) -> Kind:
+    return Kind(lambda plain, known: check_integer(plain, "a number", most))
+
+
+def _choice(*words: Any) -> Kind:
+    def read(plain: Any, known: Known) -> Any:
+        sound = any(type(plain) is type(word) and plain == word for word in words)
+        ensure(sound, "a choice is none of those there are")
         return plain
 
-    return read
+    return Kind(read)
 
 
-def _integer(most: int) -> Reader:
-    return lambda plain, schema: check_integer(plain, "a number", most)
-
-
-def _choice(*words: str) -> Reader:
-    def read(plain: Any, schema: Schema) -> str:
-        if not isinstance(plain, str) or plain not in words:
-            raise SavedFileError("a choice is none of those there are")
-        return plain
-
-    return read
-
-
-def _flag(plain: Any, schema: Schema | None = None) -> bool:
-    if type(plain) is not bool:
-        raise SavedFileError("a choice between two is missing")
-    return plain
-
-
-def _threshold(plain: Any, schema: Schema) -> float:
-    """A number, or NaN where there is none."""
-    number: float = math.nan if plain is None else _real()(plain, schema)
-    return number
-
-
-def _boosted(plain: Any, schema: Schema) -> BoostedTrees:
-    return unpack_boosted(plain, np.array([feature.n_codes for feature in schema.features]))
-
-
-def _tail(plain: Any, schema: Schema) -> Tail:
-    values: FloatArray = vector(plain, np.float64)
-    if (np.diff(values) < 0).any():
-        raise SavedFileError("the values of the calibration do not ascend")
-    if not (np.isfinite(values) & (values >= 0)).all():
-        raise SavedFileError("the values of the calibration are not finite, or negative")
-    return Tail(values)
-
-
-def _effect(plain: Any, schema: Schema) -> FloatArray:
-    effect: FloatArray = vector(plain, np.float64)
-    if not np.isfinite(effect).all():
-        raise SavedFileError("the effects of values are not finite")
-    return effect
-
-
-def _optional(read: Reader) -> Reader:
-    return lambda plain, schema: None if plain is None else read(plain, schema)
-
-
-def _several(read: Reader) -> Reader:
-    def read_all(plain: Any, schema: Schema) -> tuple[Any, ...]:
-        if not isinstance(plain, list):
-            raise SavedFileError("something else stands where a list should")
-        return tuple(read(item, schema) for item in plain)
-
-    return read_all
-
-
-FIELDS: dict[type[Any], dict[str, Reader]] = {
-    LabelRule: {"measure": _choice(*get_args(LabelMeasure)), "low": _real(), "high": _real()},
-    Surrogate: {
-        "trees": _several(_boosted),
-        "effects": _several(_effect),
-        "link": _choice(*get_args(Link)),
-        "threshold": _threshold,
-        "r2": _real(high=1.0),
-        "rank_agreement": _real(-1.0, 1.0),
-        "error": _real(0.0),
-        "n_rows": _integer(MAX_ROWS),
-        "n_held_out": _integer(MAX_ROWS),
-    },
-    # Read by _unpack_chain, which knows what its trees may hold.
-    LevelChain: {"responses": lambda plain, _: plain, "trees": lambda plain, _: plain},
-    Conditional: {
-        "position": _integer(2**31 - 1),
-        "centre": _real(),
-        "least": _real(0.0),
-        "mean": _optional(_boosted),
-        "error": _optional(_boosted),
-        "missing": _optional(_boosted),
-    },
-    Calibration: {"parts": _several(_tail), "usual": _tail, "rare": _optional(_tail)},
-    # Read by _empty_pairs, which knows the columns.
-    EmptyPairs: dict.fromkeys(("bins", "columns", "packed"), lambda plain, _: plain),
-    Flag: {"position": _integer(2**31 - 1), "evidence": _choice(*EVIDENCE)},
-    FoundRelation: {
-        "share": _real(0.0, 1.0),
-        "n_rows": _integer(2**53),
-        "p_value": _real(0.0, 1.0),
-        "enforced": _flag,
-    },
-}
-
-
-def unpack_label_rule(plain: Any, schema: Schema) -> LabelRule:
-    """When labels follow from scores, checked."""
-    rule = LabelRule(**read_fields(LabelRule, plain, schema, "what it says of labels"))
-    if rule.low > rule.high:
-        raise SavedFileError("what it says of labels has its ends out of order")
-    return rule
-
-
-def unpack_flags(plain: Any, schema: Schema) -> tuple[Flag, ...]:
-    """The flags of columns, checked."""
-    if not isinstance(plain, list):
-        raise SavedFileError("something else stands where flags should")
-    flags = tuple(Flag(**read_fields(Flag, one, schema, "a flag")) for one in plain)
-    positions = [one.position for one in flags]
-    if positions != sorted(set(positions)) or (flags and positions[-1] >= len(schema.features)):
-        raise SavedFileError("its flags are not those of its columns")
-    return flags
-
-
-def pack_surrogate(surrogate: Surrogate) -> dict[str, Any]:
-    """The surrogate as plain data; JSON has no NaN."""
-    no_threshold = {"threshold": None} if math.isnan(surrogate.threshold) else {}
-    return write_fields(surrogate) | no_threshold
-
-
-def unpack_surrogate(plain: Any, schema: Schema) -> Surrogate:
-    """The surrogate from plain data, checked."""
-    surrogate = Surrogate(**read_fields(Surrogate, plain, schema, "the surrogate"))
-    if len(surrogate.trees) != 2:
-        raise SavedFileError("the surrogate is not two models")
-    sizes = [feature.n_codes + 1 for feature in schema.features]
-    if surrogate.effects and [effect.size for effect in surrogate.effects] != sizes:
-        raise SavedFileError("the effects of values are not those of its columns")
-    if surrogate.n_held_out > surrogate.n_rows:
-        raise SavedFileError("more rows are held out than there are")
-    return surrogate
-
-
-def check_surrogate(surrogate: Surrogate, decision: Decision) -> None:
-    """Raise if a surrogate cannot be one of a decision."""
-    by_interval, by_label = isinstance(decision.desired, Interval), surrogate.link == "label"
-    if (by_interval and by_label) or not (by_interval or by_label or decision.columns):
-        raise SavedFileError("the surrogate is not one of this predictor")
-    if math.isnan(surrogate.threshold) != (by_interval or by_label):
-        raise SavedFileError("the threshold of the surrogate is missing, or not needed")
-
-
-def pack_plausibility(model: PlausibilityModel) -> dict[str, Any]:
-    """The learned arrays by name."""
-    return {
-        "codes": model.codes_,
-        "chains": _write_value(model.support_.chains_),
-        "conditionals": _write_value(model.conditionals_.models_),
-        "calibration": _write_value(model.calibration_),
-        "pairs": write_fields(model.pairs_),
-    }
-
-
-def unpack_plausibility(
-    plain: Any, schema: Schema, order: IntArray, n_desired: int
-) -> PlausibilityModel:
-    """The model of what :func:`pack_plausibility` gave, checked."""
-    names = ("codes", "chains", "conditionals", "calibration", "pairs")
-    given = check_entries(plain, names, "the plausibility model")
-    codes = check_codes(given["codes"], schema, "the accepted rows")
-    if codes.shape[1] != n_desired:
-        raise SavedFileError("it has another number of accepted rows")
-    support = _support(given["chains"], schema, order, n_desired)
-    rows = EncodedRows.from_codes(schema, codes)
-    conditionals = _conditionals(given["conditionals"], schema)
-    n_parts = bool(support.chains_) + 2 * len(conditionals.models_)
-    calibration = _calibration(given["calibration"], schema, n_parts, n_desired)
-    pairs = _empty_pairs(given["pairs"], schema)
-    return PlausibilityModel.restored(rows, support, conditionals, calibration, pairs)
-
-
-def _support(plain: Any, schema: Schema, order: IntArray, n_accepted: int) -> Support:
-    levels = order[np.isin(order, level_columns(schema))]
-    if not isinstance(plain, list) or len(plain) != (2 if levels.size else 0):
-        raise SavedFileError("the support has another number of chains")
-    support = Support()
-    support.chains_ = [
-        _unpack_chain(chain, schema, order, levels, contradictions=number > 0)
-        for number, chain in enumerate(plain)
-    ]
-    sizes = [tree_sizes(chain.trees) for chain in support.chains_]
-    if any((size != size[0]).any() for size in sizes) or (sizes and sizes[0][0] > n_accepted):
-        raise SavedFileError("the trees of the support hold other numbers of rows")
-    return support
-
-
-def _unpack_chain(
-    plain: Any, schema: Schema, order: IntArray, responses: IntArray, *, contradictions: bool
-) -> LevelChain:
-    given = read_fields(LevelChain, plain, schema, "a chain of the support")
-    if not np.array_equal(vector(given["responses"], np.int64), responses):
-        raise SavedFileError("the support does not follow the visit order")
-    trees = unpack_trees(given["trees"], ChainRules(schema, responses, order))
-    # Each node takes memory for all levels, so smaller leaves would ask for far more than the file.
-    is_root = np.isin(np.arange(trees.feature.size), trees.roots)
-    if (trees.count[(trees.feature == LEAF) & ~is_root] < MIN_SAMPLES_LEAF).any():
-        raise SavedFileError("the trees of the support have leaves that are too small")
-    return LevelChain.of(schema, responses, trees, contradictions=contradictions)
-
-
-def _conditionals(plain: Any, schema: Schema) -> Conditionals:
-    conditionals = Conditionals()
-    conditionals.models_ = _several(_unpack_conditional)(plain, schema)
-    positions = [one.position for one in conditionals.models_]
-    numbers = {at for at, feature in enumerate(schema.features) if feature.kind == "numeric"}
-    if positions != sorted(set(positions)) or not numbers.issuperset(positions):
-        raise SavedFileError("the models are of other features than the numbers")
-    return conditionals
-
-
-def _unpack_conditional(plain: Any, schema: Schema) -> Conditional:
-    one = Conditional(**read_fields(Conditional, plain, schema, "the model of a number"))
-    if (one.least == 0) != (one.mean is None) or (one.mean is None) != (one.error is None):
-        raise SavedFileError("the model of a number is not whole")
-    models = (one.mean, one.error, one.missing)
-    if any(model and one.position in model.ensemble.inputs for model in models):
-        raise SavedFileError("the model of a number is given the number itself")
-    return one
-
-
-def _calibration(plain: Any, schema: Schema, n_parts: int, n_accepted: int) -> Calibration:
-    calibration = Calibration(**read_fields(Calibration, plain, schema, "the calibration"))
-    tails = [*calibration.parts, calibration.usual, calibration.rare]
-    if any(tail is not None and tail.values.size > n_accepted for tail in tails):
-        raise SavedFileError("the calibration holds more values than there are accepted rows")
-    if len(calibration.parts) != n_parts:
-        raise SavedFileError("the calibration has another number of parts")
-    if any(tail.values.size != calibration.n_held_out for tail in calibration.parts):
-        raise SavedFileError("the parts of the calibration hold other numbers of rows")
-    return calibration
-
-
-def _empty_pairs(plain: Any, schema: Schema) -> EmptyPairs:
-    given = read_fields(EmptyPairs, plain, schema, "the pairs of values that no row has")
-    bins, packed = (vector(given[name], np.uint8) for name in ("bins", "packed"))
-    columns, sizes = given["columns"], np.array([one.n_codes + 1 for one in schema.features])
-    if not isinstance(columns, np.ndarray) or columns.ndim != 2 or columns.dtype != np.int32:
-        raise SavedFileError("the pairs of columns are no table")
-    if len(columns) != 2 or bins.size != sizes.sum():
-        raise SavedFileError("the pairs of values are not those of its columns")
-    one, other = columns.astype(np.int64)
-    in_order = (np.diff(one * sizes.size + other) > 0).all() and (one < other).all()
-    if not in_order or (columns < 0).any() or (columns >= sizes.size).any():
-        raise SavedFileError("the pairs of columns are not ascending")
-    pairs = EmptyPairs(bins, np.cumsum(sizes) - sizes, columns, packed)
-    if packed.size != -(-pairs.n_cells // 8):
-        raise SavedFileError("the tables of the pairs of columns have other sizes")
-    return pairs
-
-
-def pack_relation(found: FoundRelation) -> dict[str, Any]:
-    """A relation and its evidence as plain data."""
-    relation: Any = found.relation
-    what = f"the relation between {', '.join(str(name) for name in relation.features)}"
-    parts = {field.name: getattr(relation, field.name) for field in fields(relation)}
-    if isinstance(relation, Equivalence):
-        parts = {name: [value.feature, value.value] for name, value in parts.items()}
-    if isinstance(relation, Bound):
-        of = relation.formula
-        parts["formula"] = [of.kind, *(getattr(of, field.name) for field in fields(of))]
-    packed = {name: pack(value, what) for name, value in parts.items()}
-    return {"kind": relation.kind, "parts": packed} | write_fields(found)
-
-
-def unpack_relations(plain: Any, schema: Schema) -> tuple[FoundRelation, ...]:
-    """The relations of what :func:`pack_relation` gave, checked."""
-    most = most_relations(len(schema.features))
-    if not isinstance(plain, list):
-        raise SavedFileError("its relations are no list")
-    if len(plain) > most:
-        raise SavedFileError(f"it has {len(plain)} relations, but fit finds at most {most}")
-    codes = np.zeros((len(schema.features), 1), dtype=np.int32)
-    row = EncodedRows.from_codes(schema, codes).frame
-    return tuple(_unpack_relation(item, schema, row) for item in plain)
-
-
-def _unpack_relation(plain: Any, schema: Schema, row: pd.DataFrame) -> FoundRelation:
-    evidence = dict(plain)
-    kind, parts = RELATIONS[evidence.pop("kind")], evidence.pop("parts")
-    names = [field.name for field in fields(kind)]
-    values = {name: unpack(v) for name, v in check_entries(parts, names, "a relation").items()}
-    if kind is Equivalence:
-        values = {name: HasValue(*value) for name, value in values.items()}
-    if kind is Bound:
-        of, *given = values["formula"]
-        values["formula"] = {Linear.kind: Linear, Product.kind: Product}[of](*given)
-    relation: Relation = kind(**values)
-    _check_parts(relation, schema)
-    relation.excess(row)
-    return FoundRelation(relation, **read_fields(FoundRelation, evidence, schema, "a relation"))
-
-
-def _check_parts(relation: Relation, schema: Schema) -> None:
-    """Raise unless a relation can be computed on the columns."""
-    if isinstance(relation, (Linear, Product, Ratio)):
-        if _finite(relation.tolerance) < 0 or _finite(relation.rounding) < 0:
-            raise SavedFileError("a relation has a number out of its range")
-        _flag(relation.relative)
-    if isinstance(relation, Linear):
-        _check_linear(relation)
-        _check_numeric((relation.result, *(name for name, _ in relation.terms)), schema)
-    elif isinstance(relation, (Product, Ratio)):
-        _finite(relation.factor)
-        _check_numeric(relation.operands, schema)
-    elif isinstance(relation, Ordering):
-        _flag(relation.strict)
-        _finite(relation.offset)
-        if _finite(relation.factor) <= 0:
-            raise SavedFileError("a relation has a number out of its range")
-        _check_numeric(relation.operands, schema, times=True)
-    elif isinstance(relation, Bound):
-        _flag(relation.relative)
-        _check_parts(relation.formula, schema)
-        if _finite(relation.low) > _finite(relation.high):
-            raise SavedFileError("a relation has a number out of its range")
-    elif isinstance(relation, Equivalence):
-        _check_cells([relation.first.value, relation.second.value])
-    elif isinstance(relation, Dependency):
-        _check_cells([value for pair in relation.values for value in pair])
-        _check_once([value for value, _ in relation.values])
-    if not set(relation.features) <= set(schema.names) or not isinstance(relation.name, str):
-        raise SavedFileError("a relation is between other columns")
-
-
-def _check_linear(relation: Linear) -> None:
-    _finite(relation.constant)
-    for _, weight in relation.terms:
-        if not _finite(weight) or not math.isfinite(1 / weight):
-            raise SavedFileError("a relation has a weight that is too small to divide by")
-    for _, amounts in relation.amounts:
-        levels = [level for level, _ in amounts]
-        _check_cells(levels)
-        _check_once(levels)
-        for _, amount in amounts:
-            _finite(amount)
-
-
-def _check_numeric(names: tuple[Hashable, ...], schema: Schema, *, times: bool = False) -> None:
-    by_name = {feature.name: feature for feature in schema.features}
-    for name in names:
-        if isinstance(name, View):
-            continue
-        feature = by_name[name]
-        if feature.kind != "numeric" or (is_time(feature.table.dtype) and not times):
-            raise SavedFileError("a relation computes with a column that does not hold numbers")
-
-
-def _check_cells(values: list[Any]) -> None:
-    if any(type(value) in NO_CELLS for value in values):
-        raise SavedFileError("a relation holds something that no cell can be")
-
-
-def _check_once(values: list[Any]) -> None:
-    if len(set(values)) < len(values):
-        raise SavedFileError("a relation names a value twice")
-
-
-def _finite(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise SavedFileError("a relation has something else in place of a number")
-    return float(value)
-
-
-def pack_distance(distance: Distance) -> dict[str, Any] | None:
-    """What a fitted distance learned; None if that is nothing."""
-    if not isinstance(distance, FeatureDistance):
-        raise SavedFileError(
-            f"Cannot save the distance {type(distance).__name__}: files hold sums over features, "
-            "mcce.FeatureDistance, that have a registered name. Nothing was written."
-        )
-    return dict(distance.to_arrays()) if distance.reads_rows else None
-
-
-def unpack_distance(plain: Any, given: Any, schema: Schema) -> FeatureDistance:
-    """The fitted distance of what :func:`pack_distance` gave, by the parameter ``distance``."""
-    blank = find_distance(given)
-    if not isinstance(blank, FeatureDistance):
-        raise SavedFileError("its distance is no mcce.FeatureDistance")
-    if (plain is not None) != blank.reads_rows:
-        raise SavedFileError("it lacks what its distance learned, or has some that it did not")
-    arrays = {} if plain is None else check_entries(plain, blank.array_names, "the distance")
-    return blank.from_arrays(arrays, schema)
-
-
-def is_custom(generator: Any) -> bool:
-    """Whether a generator has no registered name."""
-    return not isinstance(generator, str) and GENERATORS.name_of(type(generator)) is None
-
-
-def pack_generator(generator: Any) -> Any:
-    """The parameter ``generator`` as JSON."""
-    if not is_custom(generator):
-        return pack(generator, "the parameter generator")
-    if not generator.capabilities.saving:
-        raise SavedFileError(
-            f"Cannot save the generator {type(generator).__name__}: it does not declare the "
-            "capability 'saving' (to_arrays, from_arrays), and a file holds no code. Declare and "
-            f"implement it, or use {suggest_generators('saving')}. Nothing was written."
-        )
-    return {CUSTOM: type(generator).__name__}
-
-
-def unpack_generator(plain: Any, given: Any, path: str) -> Any:
-    """The parameter ``generator`` of a file, which is ``given`` if it has no registered name."""
-    name = plain.get(CUSTOM) if isinstance(plain, dict) else None
-    if not isinstance(name, str):
-        if given is not None:
-            raise ParameterError(
-                f"generator is for files saved with a generator of your own, but {path!r} has one "
-                f"that is found by name; got {shorten(given)}. Leave generator out."
-            )
-        with refused(path):
-            return unpack(plain)
-    if type(given).__name__ != name:
-        title = name if name.isidentifier() and len(name) < 80 else shorten(name)
-        raise ParameterError(
-            f"{path!r} was saved with the generator {title}, which has no registered name; got "
-            f"generator={shorten(given)}. Pass an instance: mcce.load(path, predictor, "
-            f"generator={title}())."
-        )
-    return given
-
-
-def pack_fitted(generator: Generator) -> dict[str, Any]:
-    """What a fitted generator learned."""
-    savable = require(generator, "saving", "Saving needs what the generator learned as arrays")
-    arrays = dict(savable.to_arrays())
-    if not is_custom(generator):
-        return arrays
-    _check_plain(arrays, type(generator).__name__)
-    return {CUSTOM: arrays}
-
-
-def unpack_fitted(plain: Mapping[str, Any], blank: Generator, schema: Schema) -> Generator:
-    """The fitted generator of what :func:`pack_fitted` gave."""
-    savable = require(blank, "saving", "Loading needs a generator that takes arrays")
-    if not is_custom(blank):
-        names: tuple[str, ...] = type(blank).array_names  # type: ignore[attr-defined]
-        check_entries(plain, names, "the model")
-        return savable.from_arrays(plain, schema)
-    arrays = check_entries(plain, (CUSTOM,), "the model")[CUSTOM]
-    try:
-        return savable.from_arrays(arrays, schema)
-    except ValueError as error:
-        # It is the user's own code, whose reason is of use.
-        raise SavedFileError(f"its generator refused it: {shorten(error, 300)}") from error
-
-
-def _check_plain(value: Any, where: str) -> None:
-    """Raise unless a value is made of arrays and JSON values alone."""
-    kind = type(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
-        return
-    if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
-        return
-    if kind is list:
-        for place, item in enumerate(value):
-            _check_plain(item, f"{where}[{place}]")
-        return
-    if kind is dict and all(type(key) is str for key in value) and value.keys() != {ARRAY}:
-        for key, item in value.items():
-            _check_plain(item, f"{where}[{key!r}]")
-        return
-    raise SavedFileError(
-        f"Cannot save {where} of to_arrays(): a {kind.__name__} is neither an array of numbers "
-        "nor a plain value (None, bool, int, finite float, str, list, or dict with strings as "
-        f"keys other than {ARRAY!r} alone). Nothing was written."
+def _optional(kind: Kind) -> Kind:
+    return Kind(
+        lambda plain, known: None if plain is None else kind.read(plain, known),
+        lambda value: None if value is None else kind.write(value),
     )
 
 
-def pack_predictor(fitted: Fitted) -> dict[str, Any]:
-    """How the predictor is called, and its scores of the probe rows that it can score."""
-    codes, scores = _probe_codes(fitted), []
-    places, failure = [], None
-    for place in range(N_PROBES):
-        try:
-            rows = probe_rows(fitted.schema, codes[:, [place]])
-            scores.append(fitted.decision.score(rows).score)
-            places.append(place)
-        except PredictorError as error:
-            # A predictor may reject a synthetic row.
-            failure = error
-    if failure is not None and not places:
-        raise failure
+def _several(kind: Kind) -> Kind:
+    """Any number of one kind, as a tuple."""
+
+    def read(plain: Any, known: Known) -> tuple[Any, ...]:
+        ensure(isinstance(plain, list), "something else stands where a list should")
+        return tuple(kind.read(item, known) for item in plain)
+
+    return Kind(read, lambda values: [kind.write(value) for value in values])
+
+
+def _pair(first: Kind, second: Kind) -> Kind:
+    def read(plain: Any, known: Known) -> tuple[Any, Any]:
+        one, other = plain
+        return first.read(one, known), second.read(other, known)
+
+    return Kind(read, lambda values: [first.write(values[0]), second.write(values[1])])
+
+
+def _part(of: type[Any]) -> Kind:
+    """A value of a class that is written field by field."""
+
+    def read(plain: Any, known: Known) -> Any:
+        given = check_entries(plain, FIELDS[of], of.__name__)
+        value = of(**{name: kind.read(given[name], known) for name, kind in FIELDS[of].items()})
+        BETWEEN.get(of, _nothing)(value, known)
+        return value
+
+    return Kind(
+        read,
+        lambda value: {n: kind.write(getattr(value, n)) for n, kind in FIELDS[of].items()},
+    )
+
+
+def _nothing(value: Any, known: Known) -> None:
+    """Nothing has to hold between the fields."""
+
+
+def _one_of(*classes: type[Any]) -> Kind:
+    """A value of one of these classes, each of which says its kind."""
+    by_kind = {of.kind: _part(of) for of in classes}
+
+    def read(plain: Any, known: Known) -> Any:
+        [(kind, parts)] = plain.items()
+        return by_kind[kind].read(parts, known)
+
+    return Kind(read, lambda value: {value.kind: by_kind[value.kind].write(value)})
+
+
+def _operand(column: Kind) -> Kind:
+    """A column, or what is computed from columns."""
+    views = _one_of(DateView, Steps)
+
+    def read(plain: Any, known: Known) -> Hashable:
+        is_view = isinstance(plain, dict) and plain.keys() <= {DateView.kind, Steps.kind}
+        return (views if is_view else column).read(plain, known)
+
+    return Kind(read, lambda one: (views if isinstance(one, View) else column).write(one))
+
+
+def _column(*, numeric: bool = True, times: bool = False) -> Kind:
+    """The name of a column that holds what a relation computes with."""
+
+    def read(plain: Any, known: Known) -> Hashable:
+        feature = known.features[unpack(plain)]
+        numbers = feature.kind == "numeric" and (times or not is_time(feature.table.dtype))
+        ensure(numbers or not numeric, "a relation computes with a column that holds no numbers")
+        return feature.name
+
+    return Kind(read, lambda name: pack(name, "the name of a column"))
+
+
+def _array(dtype: type[np.generic], sound: Callable[[np.ndarray], Any] = np.isfinite) -> Kind:
+    """A vector of this dtype, whose values are all sound."""
+
+    def read(plain: Any, known: Known) -> np.ndarray:
+        values = check_array(plain, dtype, 1, "the values of a part")
+        ensure(np.all(sound(values)), "the values of a part are out of their range, or in disorder")
+        return values
+
+    return Kind(read)
+
+
+def _ascend(values: np.ndarray) -> bool:
+    return bool((np.isfinite(values) & (values >= 0)).all() and (np.diff(values) >= 0).all())
+
+
+def _read_weight(plain: Any, known: Known) -> float:
+    weight: float = NUMBER.read(plain, known)
+    ensure(weight and math.isfinite(1 / weight), "a weight is too small to divide by")
+    return weight
+
+
+NUMBER, SHARE, POSITIVE = _number(), _number(0.0, 1.0), _number(0.0)
+FLAG, POSITION = _choice(False, True), _whole(2**31 - 1)
+CELL = Kind(lambda plain, known: unpack_cell(plain), lambda value: pack(value, "a relation"))
+ANY_COLUMN, NUMERIC, ORDERED = _column(numeric=False), _column(), _column(times=True)
+ANY_OPERAND, NUMBERS, DATES = _operand(ANY_COLUMN), _operand(NUMERIC), _operand(ORDERED)
+WEIGHT = Kind(_read_weight, float)
+BOOSTED = Kind(lambda plain, known: unpack_boosted(plain, known.n_codes), pack_boosted)
+TAIL_VALUES = _array(np.float64, _ascend)
+TAIL = Kind(lambda plain, known: Tail(TAIL_VALUES.read(plain, known)), lambda tail: tail.values)
+# JSON has no NaN, which says that there is no threshold.
+THRESHOLD = Kind(
+    lambda plain, known: math.nan if plain is None else NUMBER.read(plain, known),
+    lambda number: None if math.isnan(number) else number,
+)
+EQUALITY = {"tolerance": POSITIVE, "relative": FLAG, "rounding": POSITIVE}
+FIELDS: dict[type[Any], dict[str, Kind]] = {
+    LabelRule: {"measure": _choice(*get_args(LabelMeasure)), "low": NUMBER, "high": NUMBER},
+    Flag: {"position": POSITION, "evidence": _choice(*EVIDENCE)},
+    Surrogate: {
+        "trees": _several(BOOSTED),
+        "effects": _several(_array(np.float64)),
+        "link": _choice(*get_args(Link)),
+        "threshold": THRESHOLD,
+        "r2": _number(high=1.0),
+        "rank_agreement": _number(-1.0, 1.0),
+        "error": POSITIVE,
+        "n_rows": _whole(MAX_ROWS),
+        "n_held_out": _whole(MAX_ROWS),
+    },
+    Conditional: {
+        "position": POSITION,
+        "centre": NUMBER,
+        "least": POSITIVE,
+        "mean": _optional(BOOSTED),
+        "error": _optional(BOOSTED),
+        "missing": _optional(BOOSTED),
+    },
+    Calibration: {"parts": _several(TAIL), "usual": TAIL, "rare": _optional(TAIL)},
+    FoundRelation: {
+        "relation": _one_of(Linear, Product, Ratio, Bound, Ordering, Equivalence, Dependency),
+        "share": SHARE,
+        "n_rows": _whole(2**53),
+        "p_value": SHARE,
+        "enforced": FLAG,
+    },
+    Linear: EQUALITY
+    | {
+        "result": NUMERIC,
+        "terms": _several(_pair(NUMBERS, WEIGHT)),
+        "amounts": _several(_pair(ANY_COLUMN, _several(_pair(CELL, NUMBER)))),
+        "constant": NUMBER,
+    },
+    Product: EQUALITY | {"result": NUMERIC, "first": NUMBERS, "second": NUMBERS, "factor": NUMBER},
+    Ratio: EQUALITY
+    | {"result": NUMERIC, "numerator": NUMBERS, "denominator": NUMBERS, "factor": NUMBER},
+    Bound: {"formula": _one_of(Linear, Product), "low": NUMBER, "high": NUMBER, "relative": FLAG},
+    Ordering: {
+        "lower": DATES,
+        "upper": DATES,
+        "strict": FLAG,
+        "offset": NUMBER,
+        "factor": _number(low=5e-324),
+    },
+    HasValue: {"feature": ANY_COLUMN, "value": CELL},
+    Equivalence: {"first": _part(HasValue), "second": _part(HasValue)},
+    Dependency: {
+        "determinant": ANY_OPERAND,
+        "result": ANY_COLUMN,
+        "values": _several(_pair(CELL, CELL)),
+    },
+    DateView: {"what": _choice("date", "days", *PARTS), "of": _several(ANY_OPERAND)},
+    Steps: {"of": _several(NUMBERS), "limits": _several(NUMBER)},
+}
+
+
+def _check_ends(value: LabelRule | Bound, known: Known) -> None:
+    ensure(value.low <= value.high, "a range has its ends out of order")
+
+
+def _check_levels(relation: Linear | Dependency, known: Known) -> None:
+    tables = (
+        [relation.values] if isinstance(relation, Dependency) else dict(relation.amounts).values()
+    )
+    for table in tables:
+        values = check_hashes([value for value, _ in table])
+        ensure(len(set(values)) == len(values), "a relation names a value twice")
+
+
+def _check_relation(found: FoundRelation, known: Known) -> None:
+    """Raise unless a relation can be computed on the columns."""
+    found.relation.excess(known.row)
+    ensure(isinstance(found.relation.name, str), "a relation has no name")
+
+
+def _check_surrogate(surrogate: Surrogate, known: Known) -> None:
+    ensure(len(surrogate.trees) == 2, "the surrogate is not two models")
+    sizes = [effect.size for effect in surrogate.effects]
+    fits = not sizes or sizes == (known.n_codes + 1).tolist()
+    ensure(fits, "the effects of values are not those of its columns")
+    ensure(surrogate.n_held_out <= surrogate.n_rows, "more rows are held out than there are")
+
+
+def _check_conditional(one: Conditional, known: Known) -> None:
+    whole = (one.least == 0) == (one.mean is None) == (one.error is None)
+    ensure(whole, "the model of a number is not whole")
+    models = (one.mean, one.error, one.missing)
+    own = any(model and one.position in model.ensemble.inputs for model in models)
+    ensure(not own, "the model of a number is given the number itself")
+
+
+def _check_calibration(calibration: Calibration, known: Known) -> None:
+    tails = [*calibration.parts, calibration.usual, calibration.rare]
+    most = max(tail.values.size for tail in tails if tail is not None)
+    ensure(most <= known.n_desired, "the calibration holds more values than accepted rows")
+    sizes = {tail.values.size for tail in calibration.parts}
+    ensure(sizes <= {calibration.n_held_out}, "its parts hold other numbers of rows")
+
+
+BETWEEN: dict[type[Any], Callable[[Any, Known], None]] = {
+    LabelRule: _check_ends,
+    Bound: _check_ends,
+    Linear: _check_levels,
+    Dependency: _check_levels,
+    FoundRelation: _check_relation,
+    Surrogate: _check_surrogate,
+    Conditional: _check_conditional,
+    Calibration: _check_calibration,
+}
+
+
+def _read_flags(plain: Any, known: Known) -> tuple[Flag, ...]:
+    flags: tuple[Flag, ...] = _several(_part(Flag)).read(plain, known)
+    positions = [one.position for one in flags]
+    in_order = positions == sorted(set(positions) & set(range(len(known.schema.features))))
+    ensure(in_order, "its flags are not those of its columns")
+    return flags
+
+
+def _read_relations(plain: Any, known: Known) -> tuple[FoundRelation, ...]:
+    most = most_relations(len(known.schema.features))
+    ensure(isinstance(plain, list) and len(plain) <= most, f"it has more than {most} relations")
+    found: tuple[FoundRelation, ...] = _several(_part(FoundRelation)).read(plain, known)
+    return found
+
+
+def _read_training_rows(plain: Any, known: Known) -> np.ndarray:
+    given = check_entries(plain, ("codes",), "the part of training rows")["codes"]
+    codes = check_codes(getattr(given, "T", None), known.schema, "the training rows")
+    return np.unique(rows_as_bytes(codes.T))
+
+
+def _read_value_counts(plain: Any, known: Known) -> tuple[IntArray, ...]:
+    sizes = known.n_codes[known.schema.mutable]
+    counts = check_array(plain, np.int64, 1, "its counts of values")
+    ensure(counts.size == sizes.sum(), "it does not count the values of its columns")
+    parts = tuple(np.split(counts, np.cumsum(sizes)[:-1]))
+    # As Python integers, which cannot overflow.
+    same = len({sum(part.tolist()) for part in parts}) == 1
+    ensure(same and (counts > 0).all(), "its counts of values are not those of one table")
+    return parts
+
+
+def _write_plausibility(model: PlausibilityModel) -> dict[str, Any]:
+    pairs = model.pairs_
     return {
-        "decision": _pack_decision(fitted.decision),
-        "probes": codes[:, places],
-        "scores": np.concatenate(scores),
+        "codes": model.codes_,
+        "chains": [
+            {"responses": chain.responses, "trees": pack_trees(chain.trees)}
+            for chain in model.support_.chains_
+        ],
+        "conditionals": _several(_part(Conditional)).write(model.conditionals_.models_),
+        "calibration": _part(Calibration).write(model.calibration_),
+        "pairs": {name: getattr(pairs, name) for name in ("bins", "columns", "packed")},
     }
 
 
-def check_predictor(
-    decision: Decision, schema: Schema, plain: dict[str, Any], path: str, tolerance: float
-) -> None:
-    """Raise unless the predictor is the one that the file was saved with."""
-    called = _pack_decision(decision)
-    if called != plain["decision"]:
-        raise PredictorError(
-            f"The predictor is not the one that {path!r} was saved with: it would be called as "
-            f"{shorten(called, 300)}, expected {shorten(plain['decision'], 300)}. Pass the "
-            "predictor that was explained; of a server or a function say also what it returns, "
-            "probabilities of which classes."
-        )
-    rows, expected = probe_rows(schema, plain["probes"]), plain["scores"]
-    try:
-        got = np.concatenate([decision.score(rows.iloc[[row]]).score for row in range(len(rows))])
-    except PredictorError as error:
-        raise PredictorError(
-            f"The predictor cannot score the probe rows of {path!r} "
-            f"({shorten(error, 300).rstrip('.')}). It does not answer, is not the one that was "
-            "explained, or the file was edited. Pass the predictor that was explained, which takes "
-            f"the columns {shorten(schema.names, 300)}."
-        ).keeping(error.original) from error
-    differ = ~np.isclose(got, expected, rtol=tolerance, atol=NOTHING)
-    if differ.any():
-        raise PredictorError(
-            f"The predictor is not the one that {path!r} was saved with: the scores of "
-            f"{int(differ.sum())} of {differ.size} probe rows differ by more than a relative "
-            f"tolerance of {tolerance!r}. Pass the predictor that was explained, or fit again "
-            "with this one."
-        )
+def _read_plausibility(plain: Any, known: Known) -> PlausibilityModel:
+    names = ("codes", "chains", "conditionals", "calibration", "pairs")
+    given = check_entries(plain, names, "the plausibility model")
+    codes = check_codes(given["codes"], known.schema, "the accepted rows")
+    ensure(codes.shape[1] == known.n_desired, "it has another number of accepted rows")
+    support = _read_support(given["chains"], known)
+    conditionals = _read_conditionals(given["conditionals"], known)
+    calibration = _part(Calibration).read(given["calibration"], known)
+    n_parts = bool(support.chains_) + 2 * len(conditionals.models_)
+    ensure(len(calibration.parts) == n_parts, "the calibration has another number of parts")
+    rows = EncodedRows.from_codes(known.schema, codes)
+    pairs = _read_pairs(**given["pairs"], known=known)
+    return PlausibilityModel.restored(rows, support, conditionals, calibration, pairs)
 
 
-def check_probes(plain: Any, schema: Schema) -> dict[str, Any]:
-    """What :func:`pack_predictor` gave for columns like these; raises for anything else."""
-    given = check_entries(plain, ("decision", "probes", "scores"), "what it says of the predictor")
-    check_entries(given["decision"], ("method", "columns", "desired"), "the call of the predictor")
-    # It must not hold arrays, which cannot be compared as a whole.
-    json.dumps(given["decision"])
-    codes = check_codes(given["probes"], schema, "the probe rows")
-    scores = given["scores"]
-    if not isinstance(scores, np.ndarray) or scores.dtype != np.float64 or scores.ndim != 1:
-        raise SavedFileError("the scores of the probe rows are no numbers")
-    if not 1 <= scores.size <= N_PROBES or scores.size != codes.shape[1]:
-        raise SavedFileError("there is not one score for each probe row")
-    # A score may be infinite, like the odds of what is certain; the decision lets no NaN pass.
-    if np.isnan(scores).any():
-        raise SavedFileError("a probe row has no score")
-    return given
-
-
-def probe_rows(schema: Schema, codes: Codes) -> pd.DataFrame:
-    """Rows made of training values, shape of codes (n_features, n_rows)."""
-    cells = [
-        feature.table.iloc[row].reset_index(drop=True)
-        for feature, row in zip(schema.features, codes, strict=True)
+def _read_support(plain: Any, known: Known) -> Support:
+    levels = known.order[np.isin(known.order, level_columns(known.schema))]
+    fits = isinstance(plain, list) and len(plain) == (2 if levels.size else 0)
+    ensure(fits, "the support has another number of chains")
+    support = Support()
+    support.chains_ = [
+        _read_chain(**chain, known=known, levels=levels, contradictions=number > 0)
+        for number, chain in enumerate(plain)
     ]
-    frame = pd.DataFrame(dict(enumerate(cells)))
-    frame.columns = pd.Index(schema.names, tupleize_cols=False)
-    return frame
+    for chain in support.chains_:
+        sizes, first = tree_sizes(chain.trees), tree_sizes(support.chains_[0].trees)[0]
+        fits = (sizes == sizes[0]).all() and first <= known.n_desired
+        ensure(fits, "the trees of the support hold other numbers of rows")
+    return support
 
 
-def _probe_codes(fitted: Fitted) -> Codes:
-    schema = fitted.schema
-    n_codes = np.array([[feature.n_codes] for feature in schema.features])
-    codes = (np.arange(N_PROBES) * n_codes // N_PROBES).astype(np.int32)
-    keys = person_keys(fitted.seed, codes[schema.immutable].T)
-    drawn = fitted.generator.sample(DrawRequest(codes, keys, np.zeros(1, dtype=np.int64)))
-    # Probes are made of training values; a generator may invent others.
-    if drawn.tables is None:
-        codes[schema.mutable, ::2] = drawn.codes[:, ::2, 0]
-    return codes
+def _read_chain(
+    responses: Any, trees: Any, known: Known, levels: IntArray, *, contradictions: bool
+) -> LevelChain:
+    given = check_array(responses, np.int64, 1, "the columns of the support")
+    ensure(np.array_equal(given, levels), "the support does not follow the visit order")
+    grown: Trees = unpack_trees(trees, ChainRules(known.schema, levels, known.order))
+    # Each node takes memory for all levels, so smaller leaves would ask for far more than the file.
+    is_root = np.isin(np.arange(grown.feature.size), grown.roots)
+    small = grown.count[(grown.feature == LEAF) & ~is_root] < MIN_SAMPLES_LEAF
+    ensure(not small.any(), "the trees of the support have leaves that are too small")
+    return LevelChain.of(known.schema, levels, grown, contradictions=contradictions)
 
 
-def _pack_decision(decision: Decision) -> dict[str, Any]:
-    desired: Any = decision.desired
-    if not isinstance(desired, Interval):
-        # The order of labels means nothing, and that of a set differs from run to run.
-        desired = frozenset(desired)
-    return {
-        "method": decision.method,
-        "columns": list(decision.columns),
-        "desired": pack(desired, "desired"),
-    }
+def _read_conditionals(plain: Any, known: Known) -> Conditionals:
+    conditionals = Conditionals()
+    conditionals.models_ = _several(_part(Conditional)).read(plain, known)
+    positions = [one.position for one in conditionals.models_]
+    features = known.schema.features
+    numbers = {at for at, feature in enumerate(features) if feature.kind == "numeric"}
+    in_order = positions == sorted(set(positions) & numbers)
+    ensure(in_order, "the models are of other features than the numbers")
+    return conditionals
+
+
+def _read_pairs(bins: Any, columns: Any, packed: Any, known: Known) -> EmptyPairs:
+    what, sizes = "the pairs of values that no row has", known.n_codes + 1
+    check_array(bins, np.uint8, 1, what)
+    check_array(packed, np.uint8, 1, what)
+    check_array(columns, np.int32, 2, what)
+    ensure(len(columns) == 2 and bins.size == sizes.sum(), f"{what} are not of its columns")
+    one, other = columns.astype(np.int64)
+    in_order = (np.diff(one * sizes.size + other) > 0).all() and (one < other).all()
+    within = (columns >= 0).all() and (columns < sizes.size).all()
+    ensure(in_order and within, "the pairs of columns are not ascending")
+    pairs = EmptyPairs(bins, np.cumsum(sizes) - sizes, columns, packed)
+    ensure(packed.size == -(-pairs.n_cells // 8), f"{what} have tables of other sizes")
+    return pairs
+
+
+# The fields of Fitted that not every file has, which are parts of it by the same name.
+PARTS = {
+    "label_rule": _part(LabelRule),
+    "training_rows": Kind(
+        _read_training_rows, lambda rows: {"codes": rows.view(np.int32).reshape(len(rows), -1)}
+    ),
+    "value_counts": Kind(_read_value_counts, lambda counts: np.concatenate(counts, dtype=np.int64)),
+    "relations": Kind(_read_relations, _several(_part(FoundRelation)).write),
+    "flags": Kind(_read_flags, _several(_part(Flag)).write),
+    "plausibility": Kind(_read_plausibility, _write_plausibility),
+    "surrogate": _part(Surrogate),
+}
+
+
+def check_decision(
+    surrogate: Surrogate | None, label_rule: LabelRule | None, decision: Decision
+) -> None:
+    """Raise if what was learned from scores cannot be of this decision."""
+    by_interval = isinstance(decision.desired, Interval)
+    by_labels = decision.columns and not by_interval
+    ensure(label_rule is None or by_labels, "it says of labels what no probabilities tell")
+    if surrogate is not None:
+        by_label = surrogate.link == "label"
+        fits = not (by_interval and by_label) and (by_interval or by_label or decision.columns)
+        ensure(fits, "the surrogate is not one of this predictor")
+        no_threshold = math.isnan(surrogate.threshold)
+        ensure(no_threshold == (by_interval or by_label), "its threshold is missing, or not needed")

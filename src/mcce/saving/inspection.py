@@ -17,7 +17,7 @@ from ..protocols import is_private
 from ..tables.schema import Schema
 from . import archive
 from .document import unpack_parameters, unpack_schema
-from .fields import unpack_relations
+from .fields import PARTS, Known
 from .values import unpack
 
 
@@ -41,12 +41,12 @@ class Inspection:
 
 def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspection:
     """What a saved file holds."""
-    document, about, signed = archive.read_whole(path, key)
+    document, about = archive.read(path, key)
     with archive.refused(path):
         given = document["parameters"]
         parameters = unpack_parameters(given) | {"generator": _generator(given["generator"])}
         schema = unpack_schema(document["schema"], parameters)
-        found = unpack_relations(document["relations"] or [], schema)
+        found = PARTS["relations"].read(document["relations"] or [], Known(schema))
         enforced = [one.relation.name for one in found if one.enforced]
         left_out = parameters["ignore_relations"]
         ignored = left_out if isinstance(left_out, (list, tuple)) else ()
@@ -54,7 +54,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
         return Inspection(
             version=about["version"],
             written_by=about["written_by"],
-            signed=signed,
+            signed=about["signed"],
             parameters=parameters,
             schema=schema,
             decision=document["predictor"]["decision"],

@@ -70,11 +70,11 @@ def plausible(rows: RowMeasures) -> FloatArray:
 
 
 COSTS: Mapping[str, Cost] = {
-    "sparse": Cost(sparse, lambda median_knn: 0.015),
+    "sparse": Cost(sparse, lambda median_knn: 0.0075),
     "near": Cost(near, lambda median_knn: 0.015, uses_knn=False),
-    "nearest": Cost(nearest, lambda median_knn: 0.02, uses_knn=False, by_distance=True),
-    "balanced": Cost(balanced, lambda median_knn: 0.02 * _per_change(median_knn)),
-    "plausible": Cost(plausible, lambda median_knn: 0.02 * _per_change(median_knn)),
+    "nearest": Cost(nearest, lambda median_knn: 0.01, uses_knn=False, by_distance=True),
+    "balanced": Cost(balanced, lambda median_knn: 0.01 * _per_change(median_knn)),
+    "plausible": Cost(plausible, lambda median_knn: 0.01 * _per_change(median_knn)),
 }
 
 

@@ -63,7 +63,7 @@ def explain(
     return make_counterfactuals(
         rows,
         scored,
-        _result_rows(outcome.answers, _further_measures(fitted, settings, outcome)),
+        measured(fitted, settings, outcome),
         _result_rows(outcome.misses, {}),
         outcome.reasons,
         n_evaluated=monitor.n_evaluated,
@@ -120,6 +120,11 @@ def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
             f"{name}={max_samples} draws need about {n_bytes / 2**30:.0f} GiB for each person, "
             f"more than this machine has. Lower {name}."
         )
+
+
+def measured(fitted: Fitted, settings: ExplainSettings, outcome: SearchOutcome) -> ResultRows:
+    """The answers of an outcome, with all their measures."""
+    return _result_rows(outcome.answers, _further_measures(fitted, settings, outcome))
 
 
 def _min_margin(fitted: Fitted, search: Search | ExactSearch) -> float:

@@ -160,17 +160,16 @@ class Loop:
         self._update(np.flatnonzero(self.best >= 0))
 
     def _add_first(self, people: IntArray) -> None:
-        """Add single changes and draws, and combinations where no single change is likely valid."""
+        """Add single changes and draws, and pairs where no single change is likely to be valid."""
         pool = self.pool
         self.sources.add_singles(people)
         people = people[~pool.complete[people]]
-        self.sources.add_draws(people, reduce=self.pool_search.extra_changes > 0)
+        self.sources.add_draws(people)
         if self.pool_search.cost.by_distance:
             self.sources.add_paths(people)
         row_ids = self.open_rows(people)
         likely = row_ids[(pool.n_counted[row_ids] == 1) & (pool.chance(row_ids) >= LIKELY)]
         left = np.setdiff1d(people, pool.person[likely[pool.may_return(likely)]])
-        self.sources.add_singles(left, thorough=True)
         self.sources.add_combinations(left)
 
     def stopped(self) -> bool:
@@ -212,7 +211,7 @@ class Loop:
             is_better = index < self._best_cost[pool.person[row_ids]]
             row_ids, index = row_ids[is_better], index[is_better]
             n = np.maximum(n_checked, n_wanted[pool.person[row_ids]])
-            top = row_ids[best_of_each(pool.person[row_ids], index, row_ids, n=n)]
+            top = row_ids[best_of_each(pool.person[row_ids], index, n=n)]
             person = pool.person[top]
             is_unknown = pool.excluded_by[top] == UNKNOWN
             if self.pool_search.cost.uses_knn:
@@ -349,9 +348,11 @@ class Loop:
         self._done[people[is_over]] = True
         people = people[~is_over]
         self._n_widened[people] += 1
+        # Where limits exclude all rows so far, nearer values may be within them.
+        self.sources.add_singles(people[self.n_tried[people] == 0], evenly=True)
         for n_widened in range(1, len(MAX_TRIES)):
             widened = people[self._n_widened[people] == n_widened]
-            self.sources.widen(widened, to_most=n_widened == most)
+            self.sources.add_draws(widened, n_widened=n_widened)
             self.sources.add_combinations(widened)
 
     def _take_detours(self, people: IntArray) -> IntArray:
@@ -373,7 +374,6 @@ class Loop:
         people = people[self._n_detours[people] == 0]
         people = people[(pool.n_counted[self.best[people]] > 1) & pool.may_score(people)]
         self._n_detours[people] += 1
-        self.sources.add_singles(people, thorough=True)
         single = self.open_rows(people)
         is_single = (pool.n_counted[single] == 1) & (pool.chance(single) >= MIN_SINGLE_CHANCE)
         single = single[is_single]
@@ -400,7 +400,7 @@ class FurtherAnswers:
         n_tried: IntArray = np.zeros(loop.best.size, dtype=np.int64)
         people = np.flatnonzero(loop.best >= 0)
         incomplete = people[~pool.complete[people]]
-        loop.sources.add_singles(incomplete, thorough=True)
+        loop.sources.add_singles(incomplete, evenly=True)
         loop.sources.add_combinations(incomplete)
         while people.size and not loop.stopped():
             good = loop.keep_good(np.flatnonzero(np.isin(pool.person, people)))

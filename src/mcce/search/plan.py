@@ -35,6 +35,7 @@ from ..postprocess.filters import (
 )
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
+from ..predictors.decision import Decision, Interval
 from .config import (
     BY_ACTIONS,
     DEFAULTS,
@@ -55,7 +56,6 @@ from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
     from ..plausibility.margins import Margins
-    from ..predictors.decision import Decision
     from ..relations.consequences import ComputedColumn, Consequences
     from ..relations.relation import FoundRelation
     from .exact import ExactStage
@@ -106,11 +106,13 @@ def _run_with_default_margin(task: SearchTask, positions: IntArray) -> SearchOut
     found = default_margin(task.request.fitted, task.settings.search)
     if found is None:
         return _run_stages(task, positions)
+    # Scores alone decide unless labels are desired.
+    desired = task.decision.desired
     strict = replace(
         task,
         request=replace(task.request, gives_reasons=False, widens=False),
         decision=replace(found[0], rule=task.decision.rule),
-        scores=task.scores.cleared(),
+        scores=task.scores if isinstance(desired, Interval) else task.scores.cleared(),
     )
     # A margin matters less than relations, and than what is not to be advised.
     outcome = _run_confirmed(strict, _stages(strict)[0], positions)
@@ -118,6 +120,8 @@ def _run_with_default_margin(task: SearchTask, positions: IntArray) -> SearchOut
     if not left.size or task.request.monitor.stopped:
         return outcome
     outcome = replace(outcome, misjudged=frozenset())
+    if isinstance(desired, Interval):
+        task.scores.decide_again(desired)
     return outcome.updated(_run_stages(task, left), left)
 
 

@@ -186,12 +186,15 @@ class Pool:
     def _rows(self, person: IntArray, codes: Codes) -> CandidateRows:
         return CandidateRows(self.factuals, self.positions[person], codes, self.values.tables)
 
-    def add(self, person: IntArray, codes: Codes) -> IntArray:
-        """The id of each row, with what follows from its changes; new rows are added."""
+    def add(self, person: IntArray, codes: Codes, response: FloatArray | None = None) -> IntArray:
+        """The id of each row, with what follows from its changes; new rows are added.
+
+        ``response`` is what was predicted of the rows, if it was.
+        """
         cells = np.concatenate([person[None].astype(np.int32), codes]).T
         consequences = self.task.consequences
         if consequences is None:
-            return self._number(cells)
+            return self._number(cells, response)
         # What follows is computed once for each set of changes.
         cells[:, [1 + place for place in consequences.places]] = OWN
         actions = self._actions.number_rows(cells)
@@ -202,18 +205,20 @@ class Pool:
             self._row_of_actions = _append_with_room(self._row_of_actions, self._number(cells[new]))
         return self._row_of_actions[actions]
 
-    def standardized_margin(
-        self, person: IntArray, codes: Codes, *, own: bool = True
-    ) -> FloatArray:
-        """The predicted margin of rows in typical errors of the surrogate; nothing is added.
+    def predict(self, person: IntArray, codes: Codes) -> FloatArray:
+        """The surrogate's predictions of rows without what follows; nothing is added."""
+        return self._predict(self._rows(person, codes))
 
-        What follows from changes is left out, and so are corrections by other rows than the
-        person's own; without ``own``, all of them.
+    def _predict(self, rows: CandidateRows) -> FloatArray:
+        return self.pool_search.surrogate.predict(self.encodings.tree_codes(rows))
+
+    def standardized_margin(self, person: IntArray | None, response: FloatArray) -> FloatArray:
+        """The margin of predictions in typical errors, corrected by the error at people's own rows.
+
+        Without people, nothing is corrected.
         """
-        tree_codes = self.encodings.tree_codes(self._rows(person, codes))
-        response = self.pool_search.surrogate.predict(tree_codes)
-        if own:
-            # The error at people's own rows, shrunk, as it corrects their other rows.
+        if person is not None:
+            # Shrunk, as it corrects their other rows.
             response = response + self._total[person] / (self._weight[person] + NO_ERROR)
         return self._margin(response) / self.typical_error
 
@@ -331,14 +336,14 @@ class Pool:
             return self.distance[row_ids]
         return measure_rows(Gower(), self.rows(row_ids))
 
-    def _number(self, cells: Codes) -> IntArray:
+    def _number(self, cells: Codes, response: FloatArray | None = None) -> IntArray:
         n_known, row_ids = len(self.cells), self._row_ids.number_rows(cells)
         new = _first_new(row_ids, n_known)
         if new.size:
-            self._append(cells[new])
+            self._append(cells[new], None if response is None else response[new])
         return row_ids
 
-    def _append(self, cells: Codes) -> None:
+    def _append(self, cells: Codes, response: FloatArray | None) -> None:
         """Add rows that are not in the pool yet, and predict their scores."""
         n_known, n_new = len(self.cells), len(cells)
         row_ids = np.arange(n_known, n_known + n_new)
@@ -353,9 +358,7 @@ class Pool:
             self.n_counted[row_ids] -= changed[:, self.task.computed_places].sum(axis=1)
         rows = self.rows(row_ids)
         self.distance[row_ids] = measure_rows(self._rules.distance, rows)
-        self._response[row_ids] = self.pool_search.surrogate.predict(
-            self.encodings.tree_codes(rows)
-        )
+        self._response[row_ids] = self._predict(rows) if response is None else response
         self._correct(row_ids, self._errors)
 
     def _learn(self, row_ids: IntArray, scored: ScoredRows) -> None:
@@ -413,7 +416,10 @@ def _append_with_room(array: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def best_of_each(person: IntArray, *keys: np.ndarray, n: int | IntArray = 1) -> IntArray:
-    """Indices of each person's first ``n`` entries in the order of the keys, decisive key first."""
+    """Indices of each person's first ``n`` entries in the order of the keys, decisive key first.
+
+    Of equal entries, those given first.
+    """
     order = np.lexsort((*reversed(keys), person))
     limit = n if isinstance(n, int) else n[order]
     return order[times_seen_before(person[order]) < limit]

@@ -2,11 +2,11 @@
 
 Beyond the paper. Draws of the model (step 2) are realistic as a whole, so the most promising are
 kept. The surrogate also ranks each draw's changes by their effect alone; the shortest prefix that
-it predicts valid enters the pool, also without single changes. Single changes go to frequent or
-evenly spaced values that a person may have, and to values between the person's own and one that is
-predicted valid. Combinations start from the most promising single changes. For "nearest", paths
-make one change after another, each time the one that gains most for its distance. Columns that
-follow from changes are recomputed in every row, and features that may only change together do so.
+it predicts valid enters the pool, also without single changes. Single changes go to frequent
+values that a person may have, and to values between the person's own and one that is predicted
+valid. The most promising ones are combined to pairs. For "nearest", paths make one change after
+another, each time the one that gains most for its distance. Columns that follow from changes are
+recomputed in every row, and features that may only change together do so.
 
 Always true: a person's rows depend on no other person.
 """
@@ -37,39 +37,36 @@ from ..tables.schema import OWN
 from .pool import Pool, PoolSearch, best_of_each
 from .stage import SearchTask
 
-# Draws per person whose changes are also tried in part; fewer for tables of many features.
-N_IN_PARTS, MIN_IN_PARTS = 12, 3
-# Those among them that may be returned, which are reduced: changes are left out one by one.
-N_REDUCED = 6
-# Draws that are checked for a person without an answer.
-N_CHECKED_DRAWS = 1000
+# Draws per person whose changes are also tried in part; fewer for tables of many features. With
+# 12, answers have .045 changes more on FICO.
+N_IN_PARTS, MIN_IN_PARTS = 24, 6
+# Whole draws for a person without an answer.
+N_WIDER_DRAWS = 1000
 # For people without an answer, the search widens to this many times the draws, then to the most.
 WIDER_DRAWS = 10
-# The smallest standardized margin of rows that are tried, and of rows with a change left out.
-MIN_MARGIN, MIN_REDUCED_MARGIN = -2.0, -1.0
-# Of promising rows, those with a standardized margin near this come first.
+# The smallest standardized margin of rows that are tried.
+MIN_MARGIN = -2.0
+# Of promising rows, those with a standardized margin near this come first: they have the smallest
+# changes. With the largest first, answers of "balanced" have .1 more on Adult with all levels.
 LIKELY_MARGIN = 1.0
-# Prefixes with at most this many changes more than the shortest one predicted valid are tried.
-MAX_LONGER = 2
 # The most changes that are left out of a draw, one by one.
 MAX_LEFT_OUT = 40
-# Plausible draws with more changes are not reduced.
-MAX_REDUCED = 32
 # If there are more mutable features, single changes are tried for those that matter most to the
 # surrogate.
 MAX_FEATURES = 32
 # All values are tried of features with at most this many.
 ALL_VALUES = 32
-# Of other numbers, this many quantiles are tried, and if none of them helps, evenly spaced values.
+# Of other numbers, this many quantiles are tried; on paths, and where nothing could be scored,
+# so many evenly spaced values.
 N_QUANTILES, N_SPACED = 15, 60
 # Of other levels, the most frequent.
 MAX_LEVELS = 64
-# Single changes kept for a person, at first and if none of those helps.
-N_SINGLES, N_MORE_SINGLES = 40, 200
+# Single changes kept for a person.
+N_SINGLES = 40
 # Single changes that are combined: per person, and per feature of a person.
 N_COMBINED, PER_FEATURE = 24, 3
-# Pairs of changes per person: predicted, and kept.
-PAIRS_PREDICTED, N_PAIRS = 120, 40
+# Pairs of changes kept for a person.
+N_PAIRS = 40
 # Shares of the way from the own number to one predicted valid, where further values are tried.
 SHARES_BETWEEN = np.arange(1, 7) / 7
 # If the values that a person may have make at most this many rows, all of them are tried.
@@ -115,23 +112,18 @@ class Sources:
             for counts, column in zip(pool_search.accepted_counts, schema.mutable, strict=True)
         ]
 
-    def add_draws(self, people: IntArray, *, reduce: bool) -> None:
-        """Add promising draws and parts of their changes; if asked, reduced ones too."""
-        for person, codes, margin, draw in self._drawn(people, 0, self.pool_search.n_samples):
-            n_changes = (codes != OWN).sum(axis=0)
-            chosen = best_of_each(person, -margin, n_changes, draw, n=self._n_in_parts)
-            if reduce:
-                self._add_and_reduce(person[chosen], codes[:, chosen])
-            self._add_parts(person[chosen], codes[:, chosen])
-
-    def widen(self, people: IntArray, *, to_most: bool) -> None:
-        """Add further draws and reduced ones, for people without an answer."""
+    def add_draws(self, people: IntArray, *, n_widened: int = 0) -> None:
+        """Add promising draws and parts of their changes, more for people without an answer."""
         first, most = self.pool_search.n_samples, self.pool_search.max_samples
         middle = min(WIDER_DRAWS * first, most)
-        start, end = (middle, most) if to_most else (0, middle)
+        start, end = [(0, first), (0, middle), (middle, most)][n_widened]
         for person, codes, margin, draw in self._drawn(people, start, end):
-            chosen = best_of_each(person, -margin, draw, n=N_CHECKED_DRAWS)
-            self._add_and_reduce(person[chosen], codes[:, chosen])
+            keys = -margin, (codes != OWN).sum(axis=0), draw
+            chosen = best_of_each(person, *keys, n=self._n_in_parts)
+            self._add_parts(person[chosen], codes[:, chosen])
+            if n_widened:
+                chosen = best_of_each(person, *keys, n=N_WIDER_DRAWS)
+                self.pool.add(person[chosen], codes[:, chosen])
 
     def add_undone(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Pairs of rows and their versions with some changes undone, which are added if new.
@@ -180,13 +172,8 @@ class Sources:
         first, second = pool.actions(single[left]), pool.actions(single[right])
         apart = np.flatnonzero(~((first != OWN) & (second != OWN)).any(axis=0))
         left, right, first, second = left[apart], right[apart], first[:, apart], second[:, apart]
-        # A first guess: margins add up. The surrogate then predicts the most promising pairs.
-        gain = (pool.margin[single] - pool.margin[pool.person[single]]) / pool.typical_error
-        margin = pool.margin[single[left]] / pool.typical_error + gain[right]
-        person = pool.person[single[left]]
-        chosen = self._promising(person, margin, PAIRS_PREDICTED)
-        codes = np.where(first == OWN, second, first)[:, chosen]
-        self._add_promising(person[chosen], codes, N_PAIRS)
+        codes = np.where(first == OWN, second, first)
+        self._add_promising(pool.person[single[left]], codes, N_PAIRS)
 
     def _drawn(
         self, people: IntArray, start: int, end: int
@@ -222,15 +209,6 @@ class Sources:
             kept = np.flatnonzero((codes != OWN).any(axis=0))
             yield numbers[member[kept]], codes[:, kept], np.minimum(margin[kept], 0.0), draw[kept]
 
-    def _add_and_reduce(self, person: IntArray, codes: Codes) -> None:
-        """Add draws, and leave needless changes out of the first ones that nothing excludes."""
-        pool, row_ids = self.pool, self.pool.add(person, codes)
-        row_ids = self._first_fitting(row_ids[pool.margin[row_ids] >= 0])
-        actions = pool.actions(row_ids)
-        masks = self._sets.changed(actions)
-        row = np.flatnonzero(masks.sum(axis=1) <= MAX_REDUCED)
-        self._leave_out(pool.person[row_ids], actions, row, masks[row], only_returnable=True)
-
     def _predict_draws(self, candidates: Candidates, people: IntArray) -> FloatArray:
         """Predictions of draws, once for each group of people who share them."""
         _, first = np.unique(candidates.group, return_index=True)
@@ -239,23 +217,9 @@ class Sources:
         codes[self.task.computed_places] = OWN
         margin = np.full(candidates.distinct.shape, -np.inf)
         person = people[first[group]]
-        margin[group, draw] = self.pool.standardized_margin(person, codes, own=False)
+        response = self.pool.predict(person, codes)
+        margin[group, draw] = self.pool.standardized_margin(None, response)
         return margin
-
-    def _first_fitting(self, row_ids: IntArray) -> IntArray:
-        """Of rows by person, the first few of each that nothing excludes."""
-        pool, kept = self.pool, [row_ids[:0]]
-        n_kept: IntArray = np.zeros(pool.positions.size, dtype=np.int64)
-        while row_ids.size:
-            is_first = times_seen_before(pool.person[row_ids]) < N_REDUCED
-            fits = row_ids[is_first][pool.may_return(row_ids[is_first])]
-            person = pool.person[fits]
-            fits = fits[times_seen_before(person) < N_REDUCED - n_kept[person]]
-            np.add.at(n_kept, pool.person[fits], 1)
-            kept.append(fits)
-            row_ids = row_ids[~is_first]
-            row_ids = row_ids[n_kept[pool.person[row_ids]] < N_REDUCED]
-        return np.concatenate(kept)
 
     def _add_parts(self, person: IntArray, codes: Codes) -> None:
         """Add rows, and rows with those of their changes that gain most."""
@@ -265,7 +229,8 @@ class Sources:
         row, feature_set = np.nonzero(changed)
         alone = np.zeros((row.size, sets.n), dtype=bool)
         alone[np.arange(row.size), feature_set] = True
-        gain = pool.standardized_margin(person[row], self._keep_sets(codes, row, alone))
+        response = pool.predict(person[row], self._keep_sets(codes, row, alone))
+        gain = pool.standardized_margin(person[row], response)
         order = np.lexsort((feature_set, -gain, row))
         row, feature_set = row[order], feature_set[order]
         prefix_end = times_seen_before(row)
@@ -273,28 +238,19 @@ class Sources:
         rank = np.full(changed.shape, changed.shape[1])
         rank[row, feature_set] = prefix_end
         masks = rank[row] <= prefix_end[:, None]
-        margin = pool.standardized_margin(person[row], self._keep_sets(codes, row, masks))
+        prefixes = self._keep_sets(codes, row, masks)
+        response = pool.predict(person[row], prefixes)
+        margin = pool.standardized_margin(person[row], response)
         likely = margin >= 0
         shortest = np.full(person.size, changed.shape[1])
         np.minimum.at(shortest, row[likely], prefix_end[likely])
-        near = (margin >= MIN_MARGIN) & (prefix_end <= shortest[row] + MAX_LONGER)
-        pool.add(person[row[near]], self._keep_sets(codes, row[near], masks[near]))
+        near = margin >= MIN_MARGIN
+        pool.add(person[row[near]], prefixes[:, near], response[near])
         ends = likely & (prefix_end == shortest[row])
-        self._leave_out(person, codes, row[ends], masks[ends], only_returnable=False)
+        self._leave_out(person, codes, row[ends], masks[ends])
 
-    def _leave_out(
-        self,
-        person: IntArray,
-        codes: Codes,
-        row: IntArray,
-        masks: BoolArray,
-        *,
-        only_returnable: bool,
-    ) -> None:
-        """Add rows without changes that the surrogate predicts to be needless, one by one.
-
-        With ``only_returnable``, a change is left out only if nothing excludes the row without it.
-        """
+    def _leave_out(self, person: IntArray, codes: Codes, row: IntArray, masks: BoolArray) -> None:
+        """Add rows without changes that the surrogate predicts to be needless, one by one."""
         pool = self.pool
         for _ in range(MAX_LEFT_OUT):
             if not row.size:
@@ -304,29 +260,21 @@ class Sources:
             fewer = masks[parent]
             fewer[np.arange(parent.size), left_out] = False
             part, whose = self._keep_sets(codes, row[parent], fewer), person[row[parent]]
-            margin = pool.standardized_margin(whose, part)
-            likely = np.flatnonzero(margin >= 0)
-            if only_returnable:
-                likely = likely[
-                    best_of_each(parent[likely], -margin[likely], left_out[likely], n=2)
-                ]
-                likely = likely[pool.may_return(pool.add(whose[likely], part[:, likely]))]
-            else:
-                near = margin >= MIN_REDUCED_MARGIN
-                pool.add(whose[near], part[:, near])
+            response = pool.predict(whose, part)
+            margin = pool.standardized_margin(whose, response)
+            near, likely = margin >= MIN_MARGIN, np.flatnonzero(margin >= 0)
+            pool.add(whose[near], part[:, near], response[near])
             best = likely[best_of_each(parent[likely], -margin[likely], left_out[likely])]
             row, masks = row[parent[best]], fewer[best]
 
-    def add_singles(self, people: IntArray, *, thorough: bool = False) -> None:
-        """Add promising rows with one change; with ``thorough``, more rows with more values."""
-        values = self._values(people, thorough=thorough)
-        if not thorough:
-            self._add_all(people, values)
+    def add_singles(self, people: IntArray, *, evenly: bool = False) -> None:
+        """Add promising rows with one change; where there are only a few rows, all of them."""
+        values = self._values(people, evenly=evenly)
+        self._add_all(people, values)
         member, place, code = _single_changes(values)
         codes = np.full((self.pool.n_mutable, member.size), OWN, dtype=np.int32)
         codes[place, np.arange(member.size)] = code
-        n = N_MORE_SINGLES if thorough else N_SINGLES
-        kept = self._add_promising(people[member], codes, n)
+        kept = self._add_promising(people[member], codes, N_SINGLES)
         self._add_between(kept[self.pool.margin[kept] >= 0])
 
     def add_paths(self, people: IntArray) -> None:
@@ -342,9 +290,8 @@ class Sources:
         fewer = changed[row]
         fewer[np.arange(row.size), left_out] = False
         # What is known of a row corrects the predictions around it.
-        error = pool.margin[row_ids] / pool.typical_error - pool.standardized_margin(
-            person, actions
-        )
+        predicted = pool.standardized_margin(person, pool.predict(person, actions))
+        error = pool.margin[row_ids] / pool.typical_error - predicted
         start = self._keep_sets(actions, row, fewer)
         added = self._add_paths(person[row], start, error[row], pool.distance[row_ids][row])
         added = added[~pool.scored[added] & pool.may_return(added)]
@@ -358,19 +305,20 @@ class Sources:
         Each path has a person, a start, an error of predictions on it, and a largest distance.
         """
         pool, added = self.pool, [people[:0]]
-        path, place, code = _single_changes(self._values(people, thorough=True))
-        margin_so_far = pool.standardized_margin(people, codes) + error
+        path, place, code = _single_changes(self._values(people, evenly=True))
+        margin_so_far = pool.standardized_margin(people, pool.predict(people, codes)) + error
         distance_so_far = pool.distances(people, codes)
         for step in range(MAX_STEPS):
             check_cancellation()
             tried = codes[:, path]
             tried[place, np.arange(path.size)] = code
-            margin = pool.standardized_margin(people[path], tried) + error[path]
+            response = pool.predict(people[path], tried)
+            margin = pool.standardized_margin(people[path], response) + error[path]
             distance = pool.distances(people[path], tried)
             near = distance < most[path]
             likely = np.flatnonzero((margin >= 0) & near)
             likely = likely[best_of_each(path[likely], distance[likely], likely, n=PER_STEP)]
-            added.append(pool.add(people[path[likely]], tried[:, likely]))
+            added.append(pool.add(people[path[likely]], tried[:, likely], response[likely]))
             gain = margin - margin_so_far[path]
             rate = gain / np.maximum(distance - distance_so_far[path], 1e-9)
             better = np.flatnonzero((gain > 0) & near)
@@ -388,7 +336,7 @@ class Sources:
                 break
         return np.unique(np.concatenate(added))
 
-    def _values(self, people: IntArray, *, thorough: bool) -> Values:
+    def _values(self, people: IntArray, *, evenly: bool = False) -> Values:
         """The values to try for people, who may have fewer of them with limits of their own."""
         factuals, positions = self.task.factuals, self.pool.positions[people]
         limits = None if self._limits is None else self._limits.take(people)
@@ -398,7 +346,7 @@ class Sources:
             feature, own = factuals.schema.features[column], factuals.codes[column, positions]
             if feature.n_codes <= ALL_VALUES:
                 tried = np.arange(feature.n_codes, dtype=np.int32)
-            elif thorough and feature.kind == "numeric":
+            elif evenly and feature.kind == "numeric":
                 even = np.linspace(0, feature.n_codes - 1, N_SPACED)
                 tried = np.unique(even.round()).astype(np.int32)
             else:
@@ -408,7 +356,7 @@ class Sources:
             if limits is not None and limits.is_limited(column):
                 if feature.n_codes > ALL_VALUES:
                     # Few of the values above may be among those that a person may have.
-                    spaced = limits.evenly_spaced(column, N_SPACED if thorough else N_QUANTILES)
+                    spaced = limits.evenly_spaced(column, N_SPACED if evenly else N_QUANTILES)
                     codes = np.concatenate([codes, spaced], axis=1)
                 may_have = limits.allow_change(column, codes)
             values[place] = codes, may_have & (codes != own[:, None])
@@ -438,10 +386,11 @@ class Sources:
     def _add_between(self, row_ids: IntArray) -> None:
         """Add rows predicted valid in which one changed number is closer to the person's own."""
         change, share, person, codes = self._nearer(row_ids, SHARES_BETWEEN)
-        likely = np.flatnonzero(self.pool.standardized_margin(person, codes) >= 0)
+        response = self.pool.predict(person, codes)
+        likely = np.flatnonzero(self.pool.standardized_margin(person, response) >= 0)
         # The nearest value predicted valid, and the next in case it is not.
         nearest = likely[best_of_each(change[likely], share[likely], n=2)]
-        self.pool.add(person[nearest], codes[:, nearest])
+        self.pool.add(person[nearest], codes[:, nearest], response[nearest])
 
     def add_closer(self, row_ids: IntArray) -> IntArray:
         """Add rows with one number nearer to the own one; returns the nearest not scored yet."""
@@ -491,17 +440,10 @@ class Sources:
 
     def _add_promising(self, person: IntArray, codes: Codes, most: int) -> IntArray:
         """Add the rows of each person with the best predictions, at most ``most``."""
-        kept = self._promising(person, self.pool.standardized_margin(person, codes), most)
-        return np.unique(self.pool.add(person[kept], codes[:, kept]))
-
-    @staticmethod
-    def _promising(person: IntArray, margin: FloatArray, most: int) -> IntArray:
-        """The best predictions of each person, at most ``most``."""
-        order = np.arange(margin.size)
-        # Rows that are only just predicted valid have the smallest changes.
-        return best_of_each(
-            person, margin < MIN_MARGIN, np.abs(margin - LIKELY_MARGIN), order, n=most
-        )
+        response = self.pool.predict(person, codes)
+        margin = self.pool.standardized_margin(person, response)
+        kept = best_of_each(person, margin < MIN_MARGIN, np.abs(margin - LIKELY_MARGIN), n=most)
+        return self.pool.add(person[kept], codes[:, kept], response[kept])
 
     def _keep_sets(self, codes: Codes, row: IntArray, masks: BoolArray) -> Codes:
         """Rows with only the changes in chosen sets of features."""

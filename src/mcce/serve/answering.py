@@ -54,19 +54,20 @@ class Answerer:
     explainer: MCCE
     searches: tuple[str, ...]
     fingerprint: str
+    # Whatever the language, answers are the same.
+    rounding: Mapping[Hashable, float]
 
     @classmethod
-    def make(
-        cls, explainer: MCCE, fingerprint: str | None = None, rules: Sequence[Constraint] = ()
-    ) -> Answerer:
+    def make(cls, explainer: MCCE, settings: ServiceSettings) -> Answerer:
         """An answerer with a copy of an explainer."""
+        fingerprint = None if settings.origin is None else settings.origin.explainer
         own = copy.copy(explainer).set_params(max_seconds=None, verbose=False)
         requirements_of(own)
         no_people = _no_people(own)
         fingerprint = fingerprint or _explainer_checksum(own)
-        own.set_params(constraints=[*read_given(own.constraints), *rules])
+        own.set_params(constraints=[*read_given(own.constraints), *settings.rules])
         requirements_of(own)
-        made = cls(own, (), fingerprint)
+        made = cls(own, (), fingerprint, settings.words(None).rounding(own.schema_))
         names = [name for name in get_args(SearchName) if made._can_search(name, no_people)]
         return replace(made, searches=tuple(names))
 
@@ -97,9 +98,10 @@ class Answerer:
         n_counterfactuals: int | None = None,
         callback: Callback | None = None,
     ) -> Counterfactuals[pd.DataFrame]:
-        """The answers to people, numbered from 0."""
-        explainer = self._variant(search, n_counterfactuals)
-        result = explainer.explain(people, constraints=list(constraints), callback=callback)
+        """The final answers to people, numbered from 0."""
+        explainer, rules = self._variant(search, n_counterfactuals), list(constraints)
+        result = explainer.explain(people, constraints=rules, callback=callback)
+        result = explainer.finalize(result, rounding=self.rounding, constraints=rules)
         return number_people(result.to_pandas(), np.arange(len(people)))
 
     def details(
@@ -108,35 +110,23 @@ class Answerer:
         constraints: Sequence[Constraint],
         labels: Labels,
     ) -> list[Record]:
-        """The records of a result with letters, ranges and robustness."""
+        """The records of a final result with letters, ranges and robustness."""
         records = result.to_dict()
         letters = write_letters(
             self.explainer, result, labels, ranges=True, constraints=list(constraints)
         )
         robustness = self.explainer.robustness(result, constraints=list(constraints))
         texts: Mapping[Hashable, str] = letters.answers["text"].to_dict()
-        ranges = _ranges_by_answer(letters.ranges)
+        ranges = _ranges_by_answer(result.ranges)
         robust = dict(zip(robustness.index, as_records(robustness), strict=True))
-        rounded = self._rounded(letters.frame)
         for person, record in enumerate(records):
             record["letter"] = letters.people["text"].iloc[person]
             for answer in record["counterfactuals"]:
                 key = person, answer["rank"]
-                answer["text"] = texts.get(key)
+                answer["text"] = texts[key]
                 answer["ranges"] = ranges.get(key, [])
                 answer["robustness"] = robust[key]
-                # A row that the predictor refuses once it is rounded has no text.
-                answer["rounded"] = rounded[key] if key in texts else None
         return records
-
-    def _rounded(self, rows: pd.DataFrame) -> dict[Any, Record]:
-        """Rows as letters show them, with their scores, by person and rank."""
-        if not len(rows):
-            return {}
-        scores, _ = self.score(rows)
-        records = zip(as_records(rows), scores, strict=True)
-        made = [{"row": row, "score": score} for row, score in records]
-        return dict(zip(rows.index, made, strict=True))
 
     def ranges(
         self, person: pd.DataFrame, answers: pd.DataFrame, constraints: Sequence[Constraint]

@@ -84,8 +84,7 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
     'mcce'
     """
     settings = settings or ServiceSettings()
-    fingerprint = None if settings.origin is None else settings.origin.explainer
-    answerer = Answerer.make(explainer, fingerprint, settings.rules)
+    answerer = Answerer.make(explainer, settings)
     tasks, metrics = TaskMaker(answerer, settings), Metrics()
     tasks.check_labels()
     routes, uploads = Routes(tasks, metrics), Uploads(answerer, settings)

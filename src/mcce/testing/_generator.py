@@ -24,7 +24,7 @@ from ..kernels import (
 )
 from ..model.registry import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
-from ..saving.fields import pack_fitted, unpack_fitted
+from ..saving.generators import pack_fitted, unpack_fitted
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from ._cases import DESIRED, IMMUTABLE, Case, demand, demand_itself, make_frame, pickled, score

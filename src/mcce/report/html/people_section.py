@@ -5,7 +5,7 @@ as ``explain`` did. A thousand people have thousands of changes, too many for ma
 dumbbells are numbers for an SVG of a few hundred bytes.
 
 Always true: people are identified by position, so labels may repeat; a table of changes shows the
-answer exactly as it was found, while the letter above it is rounded and was checked again.
+same final row as the letter above it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ...counterfactuals.parts import ALREADY, ANSWERED, UNANSWERED
-from ...counterfactuals.result import Counterfactuals
+from ...counterfactuals.result import Counterfactuals, ranges_by_answer
 from ...explainer import MCCE, requirements_of
 from ...fitted import Fitted
 from ...tables.columns import is_measured
@@ -144,10 +144,8 @@ class PeopleSection:
         self.widened = None if result.anonymous is None else cells_by_answer(result.anonymous)
         labels = self.words.cells.labels
         letters = write_letters(explainer, result, labels, ranges=True, constraints=constraints)
-        assert letters.ranges is not None
         self.letters = letters.people["text"]
-        keys = zip(*(letters.ranges[name] for name in ("factual", "rank", "feature")), strict=True)
-        self.ranges = dict(zip(keys, letters.ranges.to_dict("records"), strict=True))
+        self.ranges = [{row["feature"]: row for row in rows} for rows in ranges_by_answer(result)]
         robustness = explainer.robustness(result, constraints=constraints)
         self.robustness = robustness.to_dict("records")
         rules = requirements_of(explainer, constraints).constraints
@@ -211,8 +209,6 @@ class PeopleSection:
             for key in ("no_reference_group", "proven")
             if measures.get(key) is True
         ]
-        if not measures["valid"]:
-            remarks.append(self.words.say("remark_withdrawn"))
         if self.widened is not None:
             remarks.append(self._anonymous(answer))
         figures, n_left_out = self._figures(measures), len(listed) - len(shown)
@@ -253,7 +249,7 @@ class PeopleSection:
 
     def _change(self, name: Hashable, kind: str, answer: int, place: int) -> ChangeView:
         cells = [self.own[name][place], self.new[name][answer]]
-        found = self.ranges.get((self.rows[place], self.ranks[answer], name), {})
+        found = self.ranges[answer].get(name, {})
         ends = [] if found.get("low") is None else [found["low"], found["high"]]
         boxed = [] if found.get("box_low") is None else [found["box_low"], found["box_high"]]
         before, after, *rest = self.words.cells.values(name, [*cells, *ends, *boxed])
@@ -334,6 +330,7 @@ def join_results(
         n_unstable=sum(result.n_unstable for result in results),
         stopped=any(result.stopped for result in results),
         anonymous=None,
+        _ranges=None,
     )
 
 

@@ -171,12 +171,22 @@ def write_page(
     """Write a report on people whose answers came in several results."""
     template = find_template("report.html")
     check_options(explainer, options, sum(len(positions) for positions, _ in results))
-    numbered = [number_people(result.to_pandas(), positions) for positions, result in results]
+    numbered = [
+        number_people(_finalize(explainer, result, options).to_pandas(), positions)
+        for positions, result in results
+    ]
     page = _page(explainer, numbered, options)
     with writing(Path(path)), replacing(Path(path)) as stream:
         for text in template.generate(**page):
             # Names of files need not be Unicode.
             stream.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _finalize(
+    explainer: MCCE, result: Counterfactuals[Any], options: ReportOptions
+) -> Counterfactuals[Any]:
+    rounding = options.labels.rounding(explainer.schema_)
+    return explainer.finalize(result, rounding=rounding, constraints=options.constraints)
 
 
 def check_options(explainer: MCCE, options: ReportOptions, n_people: int) -> None:

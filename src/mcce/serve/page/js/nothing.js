@@ -12,7 +12,7 @@ export function nothingView({ record, rules, lifts, stopped }) {
   return h("div", { class: "card nothing" },
     h("h3", {}, say(stopped ? "h_stopped" : "h_nothing")),
     stopped ? h("p", {}, say("stopped_hint")) : null,
-    h("p", { class: "letter" }, record.letter ?? say("looking_why")),
+    h("p", { class: "letter" }, record.letter),
     lifts === null ? h("p", { class: "coming busy" }, say("looking_lift")) : liftsView(rules, lifts),
     limiting.length > 1 ? h("p", {}, button(say("lift_all"), forgetWishes)) : null,
     record.reason ? h("details", {}, h("summary", {}, say("technical")), h("p", { class: "technical" }, record.reason)) : null);

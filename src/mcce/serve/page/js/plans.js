@@ -33,10 +33,7 @@ export function plansView(tryByHand) {
   };
   on("waiting", wait);
   on("found", show);
-  on("details", () => {
-    for (const card of cards) card.addDetails();
-    if (state.found.record.status === "no answer") fill(list, instead(state.found.record));
-  });
+  on("lifts", () => fill(list, instead(state.found.record)));
   on("kept", () => cards.forEach((card) => card.showKept()));
   if (state.found?.record || state.found?.failure) show();
   else wait();
@@ -60,14 +57,14 @@ function instead(record) {
 
 function planCard(plan, tryByHand) {
   const id = newId("plan");
-  const sentence = h("p", { class: "sentence" });
   const name = say("plan", { rank: plan.rank });
   Object.assign(plan, { name, rules: state.found.rules });
-  const head = h("header");
-  const changes = h("ul", { class: "changes" });
+  const changes = plan.changes.map((change) => changeItem(change, plan.ranges.find((one) => one.feature === change.feature)));
   const keeper = button("", () => (isKept(plan.row) ? unkeep(plan.row) : keep(plan)), { class: "primary" });
   const element = h("article", { class: "card plan", "aria-labelledby": id },
-    head, sentence, changes,
+    h("header", {}, h("h3", { id }, name), facts(plan)),
+    h("p", { class: "sentence" }, plan.text),
+    h("ul", { class: "changes" }, changes),
     h("footer", {}, keeper,
       button(say("try"), () => tryByHand(plan.row)),
       button(say("print"), () => printPlan(plan)),
@@ -76,15 +73,8 @@ function planCard(plan, tryByHand) {
     keeper.textContent = say(isKept(plan.row) ? "unkeep" : "keep");
     keeper.setAttribute("aria-pressed", String(isKept(plan.row)));
   };
-  const addDetails = () => {
-    sentence.textContent = plan.text ?? "";
-    sentence.classList.toggle("coming", !plan.text && !state.found.detailed);
-    fill(head, h("h3", { id }, name), facts(plan));
-    fill(changes, plan.changes.map((change) => changeItem(change, plan.ranges?.find((one) => one.feature === change.feature))));
-  };
   showKept();
-  addDetails();
-  return { element, addDetails, showKept };
+  return { element, showKept };
 }
 
 function facts({ measures, changes }) {

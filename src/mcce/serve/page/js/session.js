@@ -1,15 +1,14 @@
 /**
  * One person's case: score, plans, and what to lift if there are none.
  *
- * `state.found` is null before the first answer, otherwise {waiting, record, rules, detailed,
- * stopped, failure, lifts}. Plans are shown as soon as they are found; their sentences and ranges,
- * which take longer, follow.
+ * `state.found` is null before the first answer, otherwise {waiting, record, rules, stopped,
+ * failure, lifts}. Plans come with their sentences and ranges, and are shown as they came; what could
+ * be lifted follows where there are none.
  */
 
 import { Latest, post } from "./api.js";
 import { nothingShown, state, tell } from "./state.js";
 import { rules, sparing } from "./wishes.js";
-import { sameCell } from "./values.js";
 import { currentLanguage } from "./words.js";
 
 const DELAY = 150;
@@ -58,11 +57,11 @@ export async function ask(delay = DELAY) {
   };
   try {
     await searching.run(async (signal) => {
-      const { request, quick } = await search(wished, signal);
+      const { request, answer } = await search(wished, signal);
       if (signal.aborted) return;
-      const record = quick.people[0];
-      show({ record, stopped: quick.stopped, detailed: false });
-      await finish(request, record, signal);
+      const record = answer.people[0];
+      show({ record, stopped: answer.stopped });
+      if (record.status === "no answer") await findLifts(request, signal);
     }, delay);
   } catch (failure) {
     show({ record: null, failure });
@@ -73,44 +72,20 @@ export async function ask(delay = DELAY) {
 async function search(wished, signal) {
   const askFor = async (made) => {
     const request = { people: [state.person.values], rules: made.map((rule) => rule.entry), language: currentLanguage() };
-    return { request, quick: await post("explain", { ...request, details: false }, signal) };
+    return { request, answer: await post("explain", { ...request, details: true }, signal) };
   };
   const spared = sparing(wished);
   const found = await askFor(spared);
-  const isVain = found.quick.people[0].status === "no answer" && spared.some((rule, at) => rule !== wished[at]);
+  const isVain = found.answer.people[0].status === "no answer" && spared.some((rule, at) => rule !== wished[at]);
   return isVain ? askFor(wished) : found;
 }
 
-/** Adds what takes longer: sentences and ranges, or what could be lifted. */
-async function finish(request, record, signal) {
-  // Without these the plans are as good as before; a page full of them need not speak of it.
-  const detailed = await post("explain", { ...request, details: true }, signal).catch(() => null);
-  if (signal.aborted) return;
-  if (detailed) addDetails(record, detailed.people[0]);
-  state.found = { ...state.found, detailed: true };
-  tell("details");
-  if (record.status !== "no answer") return;
+/** Adds what could be lifted for a person without a plan. */
+async function findLifts(request, signal) {
   const relaxed = await post("relax", { person: request.people[0], rules: request.rules }, signal).catch(() => null);
   if (signal.aborted) return;
   state.found = { ...state.found, lifts: relaxed?.lifts ?? [] };
-  tell("details");
-}
-
-function addDetails(record, detailed) {
-  record.letter = detailed.letter;
-  for (const plan of record.counterfactuals) {
-    const same = detailed.counterfactuals.find((one) => sameRow(one.row, plan.row));
-    if (!same) continue;
-    Object.assign(plan, { text: same.text, ranges: same.ranges, robustness: same.robustness });
-    if (same.rounded) round(plan, same.rounded);
-  }
-}
-
-/** The plan in round numbers, as its sentence has it. */
-function round(plan, { row, score }) {
-  const changes = plan.changes.map((change) => ({ ...change, after: row[change.feature] }));
-  Object.assign(plan, { row, measures: { ...plan.measures, score },
-    changes: changes.filter(({ before, after }) => !sameCell(before, after)) });
+  tell("lifts");
 }
 
 export const sameRow = (a, b) => Object.keys(a).every((name) => (a[name] ?? null) === (b[name] ?? null));

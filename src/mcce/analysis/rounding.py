@@ -1,92 +1,76 @@
-"""Answers rounded for reading, and checked again as they are rounded.
+"""Numbers of answers, rounded for reading and checked again.
 
 Beyond the paper. The numbers of an answer are rounded one after the other, each as coarsely as the
 row allows: the row with the rounded number, and with what follows from it, is checked by the
 predictor and all requirements of the search again. If it fails, a finer rounding is tried, down to
-the number as it is. Numbers are rounded in decimals, as they are read.
+the number as it is. The only number of an answer goes no further than it needs to: it becomes the
+end of its range, rounded inwards. Numbers are rounded in decimals, as they are read.
 
-Always true: the predictor accepted every row that is shown, as it stands; nobody's rounding depends
-on anybody else; a rounded value lies on the same side of the person's own value as the answer, so a
-change never vanishes or turns around; at most one feature of an answer has a choice of values.
+Always true: the predictor accepted every rounded row as it stands; nobody's rounding depends on
+anybody else; a rounded value lies on the same side of the person's own value as the answer, so a
+change never vanishes or turns around.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from itertools import chain
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from ..analysis.answers import EncodedAnswers, Requirements, Trials, chunks
-from ..analysis.ranges import FoundRanges, RangeSettings, ranges_of, rows_at_once, tabulate
 from ..caching import cached_property
 from ..candidates import CandidateRows
-from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from ..tables.columns import plain
+from ..constraints.collection import Constraints
+from ..kernels import Codes, FloatArray, IntArray
+from ..tables.columns import EXACT_IN_FLOAT64
 from ..tables.features import Feature, is_float32, to_decimal
 from ..tables.schema import Schema
+from .answers import Trials
+from .moves import Moves
+from .ranges import reach_of
 
-# Levels that a sentence lists, that of the answer included.
-MAX_SENTENCE_LEVELS = 3
 # Rounding moves a value by a small share of the change: how much at most, and by default.
 LARGEST_SHARE, USUAL_SHARE = Decimal("0.5"), Decimal("0.1")
 # The largest share of a range that is lost to rounding.
 LARGEST_LOSS = Decimal("0.25")
 # Digits of a number that has more decimal places than rise above noise.
 DIGITS = 6
+# By answer and place among the mutable columns.
+ShownNumbers: TypeAlias = "Mapping[tuple[int, int], ShownNumber]"
 
 
-def round_answers(settings: RoundingSettings, answers: EncodedAnswers) -> RoundedAnswers:
-    """Round the numbers that people would have to change."""
-    rows: list[CandidateRows] = []
-    valid = np.zeros(len(answers), dtype=bool)
-    shown: dict[tuple[int, int], ShownNumber] = {}
-    levels: dict[tuple[int, int], list[Any]] = {}
-    ranges: list[pd.DataFrame] = []
-    for some in chunks(rows_at_once(answers)):
-        batch = _Batch(settings, answers.take(some))
-        batch.round_all()
-        rows.append(batch.rows())
-        valid[some] = batch.valid
-        shown |= {(some.start + at, place): number for (at, place), number in batch.shown.items()}
-        ranges += batch.tables(some.start)
-        levels |= {(some.start + at, place): others for (at, place), others in batch.levels.items()}
-    return RoundedAnswers(rows, valid, shown, levels, ranges)
+def round_answers(
+    trials: Trials, columns: Mapping[int, RoundedColumn]
+) -> tuple[pd.DataFrame, ShownNumbers]:
+    """Answers with round numbers in some columns, by place, and how each number is shown."""
+    rounding = _Rounding(trials, columns)
+    rounding.round_all()
+    return rounding.rows().frame, rounding.shown
 
 
-@dataclass(frozen=True, eq=False)
-class RoundingSettings:
-    """How answers are rounded."""
-
-    requirements: Requirements
-    columns: Mapping[int, RoundedColumn]
-    ranges: RangeSettings | None
-
-
-@dataclass(frozen=True, eq=False)
-class RoundedAnswers:
-    """Answers as they are shown."""
-
-    rows: list[CandidateRows]
-    valid: BoolArray
-    shown: Mapping[tuple[int, int], ShownNumber]
-    levels: Mapping[tuple[int, int], list[Any]]
-    ranges: list[pd.DataFrame]
-
-    def as_given(self) -> pd.DataFrame:
-        """The rows in the columns and dtypes of the people."""
-        return pd.concat([rows.as_given() for rows in self.rows], ignore_index=True)
-
-    def levels_by_column(self, schema: Schema) -> dict[int, dict[int, list[Any]]]:
-        """Which other levels would do, by column and answer."""
-        by_column: dict[int, dict[int, list[Any]]] = {}
-        for (answer, place), others in self.levels.items():
-            by_column.setdefault(int(schema.mutable[place]), {})[answer] = others
-        return by_column
+def columns_to_round(
+    schema: Schema, steps: Mapping[Hashable, float], constraints: Constraints
+) -> dict[int, RoundedColumn]:
+    """The columns with numbers that may be rounded, by place among the mutable ones."""
+    columns = {}
+    for place, position in enumerate(schema.mutable.tolist()):
+        feature = schema.features[position]
+        step, least = steps.get(feature.name), constraints.steps.get(position)
+        if not feature.is_number or step == 0 or not feature.known.size:
+            continue
+        # Whole numbers that are not exact as floats are not rounded.
+        if (
+            feature.table.dtype.kind == "f"
+            or np.abs(feature.known_numbers).max() < EXACT_IN_FLOAT64
+        ):
+            columns[place] = RoundedColumn(
+                feature, step, 0.0 if least is None else least.size(feature)
+            )
+    return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,39 +104,25 @@ class RoundedColumn:
         return self.decimal(known.min()), self.decimal(known.max())
 
 
-class _Batch:
+class _Rounding:
     """Some answers, and how far they are rounded."""
 
-    def __init__(self, settings: RoundingSettings, answers: EncodedAnswers) -> None:
-        self.settings, self.answers = settings, answers
-        self.trials = Trials(settings.requirements, answers)
-        self.valid = self.trials.valid & self.trials.keep_constraints
+    def __init__(self, trials: Trials, columns: Mapping[int, RoundedColumn]) -> None:
+        self.trials, self.columns, self.answers = trials, columns, trials.answers
+        answers = self.answers
         self.codes = answers.codes
         self.shown: dict[tuple[int, int], ShownNumber] = {}
         self.numeric = np.zeros_like(answers.acted)
-        self.numeric[list(settings.columns)] = True
-        self.numeric &= answers.acted & self.valid
+        self.numeric[list(columns)] = True
+        self.numeric &= answers.acted & trials.valid & trials.keep_constraints
         self.numeric &= ~np.isnan(answers.rows.all_numbers[answers.rows.schema.mutable])
-        # What people may choose instead of the value of an answer: numbers up to ends, or levels.
-        self.ends = np.full((2, *answers.acted.shape), np.nan)
-        self.levels: dict[tuple[int, int], list[Any]] = {}
-        self.found: FoundRanges | None = None
-        if settings.ranges is not None:
-            self.found = ranges_of(settings.ranges, self.trials)
-            self.ends = _ends(self.found, self.numeric)
-            self.levels = _levels(self.found)
+        self.ends = self._find_ends()
 
     def rows(self) -> CandidateRows:
         """The answers as they are shown; those without a rounded number as they came."""
         made = self.trials.make(np.arange(len(self.answers)), self.codes)
         rounded = np.isin(np.arange(len(self.answers)), [answer for answer, _ in self.shown])
         return replace(made, codes=np.where(rounded, made.codes, self.answers.codes))
-
-    def tables(self, first: int) -> list[pd.DataFrame]:
-        """The ranges of the answers, of which the first has this number; none without them."""
-        if self.settings.ranges is None or self.found is None:
-            return []
-        return [tabulate(self.found, self.settings.ranges.fitted, first)]
 
     def round_all(self) -> None:
         """Round every number, one number of all answers at a time."""
@@ -204,7 +174,7 @@ class _Batch:
         answers = self.answers
         position = int(answers.rows.schema.mutable[place])
         own = answers.factuals.all_numbers[position, answers.owner[answer]]
-        column = self.settings.columns[place]
+        column = self.columns[place]
         number = column.number(answers.rows.all_numbers[position, answer], own)
         ends = self.ends[:, place, answer]
         if np.isnan([own, *ends]).any():
@@ -213,37 +183,21 @@ class _Batch:
         is_open = low <= number.low if own > ends[1] else high >= number.high
         return chain(number.range_attempts(low, high, is_open=is_open), number.attempts())
 
-
-def _ends(found: FoundRanges, rounded: BoolArray) -> FloatArray:
-    """The ends of the ranges of numbers that are the only ones to be rounded."""
-    moves, rows = found.moves, found.moves.answers.rows
-    alone = rounded & (rounded.sum(axis=0) == 1)
-    ends = np.full((2, *rounded.shape), np.nan)
-    for place in np.flatnonzero(alone.any(axis=1)).tolist():
-        position, at = rows.schema.mutable[place], np.flatnonzero(alone[place])
-        numbers, own = rows.schema.features[position].numbers, rows.all_numbers[position, at]
-        assert numbers is not None
-        for end, sign in enumerate((-1, 1)):
-            steps = found.reach[end, place, at]
-            trained = np.where(steps > 0, moves.start[end, place, at] + sign * steps, 0)
-            ends[end, place, at] = np.where(steps > 0, numbers[trained], own)
-    return ends
-
-
-def _levels(found: FoundRanges) -> dict[tuple[int, int], list[Any]]:
-    """Other levels of answers that change nothing else, the most frequent ones."""
-    levels, answers = found.levels, found.moves.answers
-    alone = answers.acted.sum(axis=0) == 1
-    position = answers.rows.schema.mutable[levels.place]
-    own = answers.factuals.codes[position, answers.owner[levels.answer]]
-    listed: dict[tuple[int, int], list[Any]] = {}
-    for at in np.flatnonzero(alone[levels.answer] & (levels.level != own)).tolist():
-        place, answer = int(levels.place[at]), int(levels.answer[at])
-        others = listed.setdefault((answer, place), [])
-        if len(others) < MAX_SENTENCE_LEVELS - 1:
-            code = len(answers) + int(levels.level[at])
-            others.extend(plain(answers.tables[place].iloc[[code]]))
-    return listed
+    def _find_ends(self) -> FloatArray:
+        """The ends of the ranges of numbers that are the only ones to be rounded."""
+        alone = self.numeric & (self.numeric.sum(axis=0) == 1)
+        moves, rows = replace(Moves.of(self.answers), movable=alone), self.answers.rows
+        reach, _ = reach_of(moves, self.trials)
+        ends = np.full((2, *alone.shape), np.nan)
+        for place in np.flatnonzero(alone.any(axis=1)).tolist():
+            position, at = rows.schema.mutable[place], np.flatnonzero(alone[place])
+            numbers, own = rows.schema.features[position].numbers, rows.all_numbers[position, at]
+            assert numbers is not None
+            for end, sign in enumerate((-1, 1)):
+                steps = reach[end, place, at]
+                trained = np.where(steps > 0, moves.start[end, place, at] + sign * steps, 0)
+                ends[end, place, at] = np.where(steps > 0, numbers[trained], own)
+        return ends
 
 
 @dataclass(frozen=True)
