@@ -310,12 +310,11 @@ def _dependencies(data: TrainingColumns, found: Sequence[FoundRelation]) -> list
     determined: dict[Hashable, set[Hashable]] = {}
     for _, relation, item in sorted(ranked, key=lambda one: one[0]):
         # What a part of a date determines, the date does.
-        *names, _ = relation.features
-        start = names[0] if len(names) == 1 else tuple(names)
-        if relation.result not in _reachable(determined, start):
+        start, end = relation.features[:-1], relation.features[-1:]
+        if end not in _reachable(determined, start):
             kept.append(item)
             if item.enforced:
-                determined.setdefault(start, set()).add(relation.result)
+                determined.setdefault(start, set()).add(end)
     return kept
 
 

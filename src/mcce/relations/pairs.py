@@ -30,7 +30,7 @@ from .evidence import MAX_CHANCE, Findings, Proposal, TrainingColumns, log_chanc
 from .fitting import short_between
 from .kinds import Dependency, Equivalence, HasValue, Ordering
 from .relation import View, columns_of, values_of
-from .views import PARTS, DateView, Steps
+from .views import DATE_PARTS, DateView, Steps
 
 # Up to this share of rows may be broken in a relation that is listed.
 MAX_BROKEN = 0.02
@@ -244,7 +244,7 @@ def find_dependencies(data: TrainingColumns) -> Findings:
     ]
     dates = [data.names[at] for at in data.times["M"]]
     lefts += [
-        _Determinant.of_view(DateView(part, (date,)), data) for part in PARTS for date in dates
+        _Determinant.of_view(DateView(part, (date,)), data) for part in DATE_PARTS for date in dates
     ]
     tried = (
         _confirmed_dependency(data, left, right)
@@ -297,10 +297,11 @@ def _chance_of_difference(codes: Codes) -> float:
 
 def _confirmed_steps(data: TrainingColumns, left: Hashable, right: int) -> Proposal | None:
     """The dependency on steps of a number, with the limits of all rows."""
-    tried, final = (
-        _Determinant.of_view(Steps((left,), _limits(data, left, right, rows)), data)
-        for rows in (slice(0, data.half), slice(0, data.n_rows))
-    )
+    samples = (slice(0, data.half), slice(0, data.n_rows))
+    limits = [_limits(data, left, right, rows) for rows in samples]
+    if not all(limits):
+        return None
+    tried, final = (_Determinant.of_view(Steps((left,), own), data) for own in limits)
     return _confirmed_dependency(data, tried, right, final)
 
 

@@ -30,8 +30,7 @@ YEARS = (1800, 2200)
 # Dates of a table that are compared, at most.
 MAX_DATES = 5
 # From the few values of a month to the many of a day of the year.
-PARTS_OF_DATE = ("year", "month", "day")
-PARTS = ("year", "weekday", "month", "day", "week", "week from Sunday", "day of year")
+DATE_PARTS = ("year", "weekday", "month", "day", "week", "week from Sunday", "day of year")
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,9 @@ def find_views(schema: Schema) -> list[DateView]:
     """Dates that are no columns of dates, and days between two dates."""
     holds = [(_content(feature), feature.name) for feature in schema.features]
     texts = [DateView("date", (name,)) for content, name in holds if content == "text"]
-    parts = [[name for content, name in holds if content == part] for part in PARTS_OF_DATE]
+    parts = [
+        [name for content, name in holds if content == part] for part in ("year", "month", "day")
+    ]
     # Of several years, it is not known which goes with a month and a day.
     is_one = [len(names) for names in parts] == [1, 1, 1]
     written = [*texts, DateView("date", tuple(name for [name] in parts))] if is_one else texts

@@ -41,7 +41,7 @@ from ..relations.kinds import (
     Ratio,
 )
 from ..relations.relation import FoundRelation, View
-from ..relations.views import PARTS, DateView, Steps
+from ..relations.views import DATE_PARTS, DateView, Steps
 from ..tables.columns import is_time
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
@@ -284,7 +284,7 @@ FIELDS: dict[type[Any], dict[str, Kind]] = {
         "result": ANY_COLUMN,
         "values": _several(_pair(CELL, CELL)),
     },
-    DateView: {"what": _choice("date", "days", *PARTS), "of": _several(ANY_OPERAND)},
+    DateView: {"what": _choice("date", "days", *DATE_PARTS), "of": _several(ANY_OPERAND)},
     Steps: {"of": _several(NUMBERS), "limits": _several(NUMBER)},
 }
 
