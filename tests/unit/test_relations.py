@@ -212,6 +212,20 @@ def test_of_all_ways_to_write_an_equality_the_one_that_is_exact_after_rounding_i
     assert found["enforced"]
 
 
+@pytest.mark.filterwarnings("ignore:possible")
+def test_a_formula_that_rows_break_computes_nothing_that_it_gives_only_nearly():
+    loans = instalments().copy()
+    loans.loc[:3, "instalment"] *= 2
+    cheap = lambda rows: 400 / (400 + rows["instalment"])
+    explainer = MCCE(cheap, (0.5, 1.0), search="sparse", n_samples=100, random_state=0).fit(loans)
+
+    result = explainer.explain(loans[cheap(loans) < 0.5].head(10))
+
+    assert explainer.relations_["enforced"].tolist()[0] is False
+    assert set(result.changes()["kind"]) == {"action"}
+    assert result.frame["months"].isin(TERMS).all()
+
+
 def test_dates_are_ordered_and_a_rare_number_goes_with_a_missing_cell():
     random = np.random.default_rng(0)
     start = pd.Timestamp("2020-01-01") + pd.to_timedelta(random.integers(0, 900, 800), unit="D")
