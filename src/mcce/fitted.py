@@ -228,13 +228,18 @@ def _learn_plausibility(
 
 def _find_relations(rows: EncodedRows, bound: Constraints) -> tuple[FoundRelation, ...]:
     """Relations between columns, with a warning of those that keep columns from changing."""
-    from .relations.discovery import find_relations, warn_of_blocked_actions
+    from .relations.discovery import (
+        find_relations,
+        warn_of_blocked_actions,
+        warn_of_possible_formulas,
+    )
 
     found = find_relations(rows)
     # What follows by a formula of the user's is known to them.
     declared = {derived.target for derived in bound.derived}
     others = tuple(one for one in found if one.relation.target not in declared)
     warn_of_blocked_actions(others, rows, stacklevel=5)
+    warn_of_possible_formulas(others, stacklevel=5)
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcce import MCCE, ExactSearch, NotFittedError, ParameterError, Search, load
+from mcce import MCCE, ExactSearch, McceWarning, NotFittedError, ParameterError, Search, load
 from searches import slow
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
@@ -154,6 +154,41 @@ def test_names_say_the_formula_in_short_decimals():
     assert "sum = net + tax" in names
 
 
+@cache
+def guests(n_rows=1500, seed=0, broken=0):
+    """A total of three numbers, of which one is rarely more than 0, and a price of a rare level."""
+    random = np.random.default_rng(seed)
+    babies = (random.random(n_rows) < 0.012) * random.integers(1, 3, n_rows)
+    frame = pd.DataFrame({"adults": random.integers(1, 5, n_rows), "babies": babies})
+    frame["children"] = random.poisson(0.4, n_rows)
+    frame["pet"] = random.choice(["no", "cat", "dog"], n_rows, p=[0.98, 0.01, 0.01])
+    frame["total"] = frame["adults"] + frame["children"] + frame["babies"]
+    frame["fee"] = 12.5 * frame["adults"] + frame["pet"].map({"no": 0, "cat": 7, "dog": 20})
+    frame["price"] = random.uniform(18, 80, n_rows)
+    frame.loc[: broken - 1, "total"] += 1
+    return frame
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_sum_with_a_rare_term_is_found(seed):
+    table = found_in(guests(seed=seed))
+
+    assert "total = adults + babies + children" in set(table["relation"])
+    assert table["relation"].str.contains("fee = 12.5 * adults + pet {", regex=False).any()
+    assert table.loc[table["kind"] == "linear", "enforced"].all()
+
+
+def test_formulas_that_nearly_hold_are_offered_once_in_one_line():
+    with pytest.warns(McceWarning, match="possible: ") as caught:
+        table = found_in(guests(broken=15))
+
+    assert "total = adults + babies + children" in set(table.loc[~table["enforced"], "relation"])
+    [line] = [text for text in (str(w.message) for w in caught) if "possible" in text]
+    assert line == (
+        "possible: total = adults + babies + children (99.0 %): declare it with derived(...)"
+    )
+
+
 TERMS = [6, 12, 18, 24, 36, 48, 60]
 
 
@@ -175,6 +210,20 @@ def test_of_all_ways_to_write_an_equality_the_one_that_is_exact_after_rounding_i
 
     assert found["relation"] == "instalment = amount / months (within 0.005)"
     assert found["enforced"]
+
+
+@pytest.mark.filterwarnings("ignore:possible")
+def test_a_formula_that_rows_break_computes_nothing_that_it_gives_only_nearly():
+    loans = instalments().copy()
+    loans.loc[:3, "instalment"] *= 2
+    cheap = lambda rows: 400 / (400 + rows["instalment"])
+    explainer = MCCE(cheap, (0.5, 1.0), search="sparse", n_samples=100, random_state=0).fit(loans)
+
+    result = explainer.explain(loans[cheap(loans) < 0.5].head(10))
+
+    assert explainer.relations_["enforced"].tolist()[0] is False
+    assert set(result.changes()["kind"]) == {"action"}
+    assert result.frame["months"].isin(TERMS).all()
 
 
 def test_dates_are_ordered_and_a_rare_number_goes_with_a_missing_cell():

@@ -10,7 +10,7 @@ relation excludes them.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -20,7 +20,7 @@ import pandas as pd
 from ..kernels import BoolArray, FloatArray, check_cancellation
 from ..tables.columns import assemble
 from .evidence import Findings, Proposal, TrainingColumns, log_chance
-from .fitting import MIN_CONFIRMING, AnyEquality, Fit, fit_of
+from .fitting import MIN_CONFIRMING, AnyEquality, Fit, fit_of, short_between
 from .kinds import Bound, Linear, Ordering, Product, Ratio
 from .pairs import MAX_BROKEN, confirm_ordering, sketches_of
 from .relation import Equality, FoundRelation, numbers_of
@@ -74,7 +74,7 @@ def _screened(data: TrainingColumns) -> list[tuple[int, int, bool]]:
 
 def tightened_bound(data: TrainingColumns, relation: Ordering) -> Ordering:
     """A bound with the extreme of all training rows."""
-    low, high = (data.schema.names.index(name) for name in relation.features)
+    low, high = (data.names.index(name) for name in relation.operands)
     rows = slice(0, data.n_rows)
     return _bound_on_pair(data, low, high, relation.factor != 1, rows) or relation
 
@@ -92,7 +92,7 @@ def _bound_on_pair(
     if not math.isfinite(most) or (is_ratio and most <= 0):
         return None
     offset, factor = (0.0, most) if is_ratio else (-most, 1.0)
-    names = data.schema.names
+    names = data.names
     bound = Ordering(names[low], names[high], offset=offset, factor=factor)
     return None if bound.is_plain else bound
 
@@ -100,19 +100,7 @@ def _bound_on_pair(
 def _outward(numbers: FloatArray) -> float:
     """A short number at or above all, as far above as some of the largest are below it."""
     top = np.partition(numbers, -min(N_EXTREME, numbers.size))[-N_EXTREME:]
-    low, high = float(top.max()), float(2 * top.max() - top.min())
-    size = max(abs(low), abs(high))
-    if low <= 0 <= high:
-        return 0.0
-    # Shorter ones of these are no floats, or lose digits.
-    if not 1e-290 < size < math.inf:
-        return low
-    power = math.floor(math.log10(size))
-    for unit in range(power, power - 15, -1):
-        number = float(f"{math.ceil(low / 10.0**unit * (1 - math.copysign(1e-10, low)))}e{unit}")
-        if low <= number <= high:
-            return number
-    return low
+    return short_between(float(top.max()), float(2 * top.max() - top.min()))
 
 
 def propose_bound(data: TrainingColumns, formula: AnyEquality) -> Proposal | None:
@@ -219,23 +207,23 @@ def informative_orderings(
     for bound in strongest_first[MAX_LISTED:]:
         del excluded[bound]
     for ordering in plain:
-        bounds = [one for one in excluded if one.features == ordering.features and one != ordering]
+        bounds = [one for one in excluded if one.operands == ordering.operands and one != ordering]
         if not (excluded[ordering] & ~_implied(ordering, bounds, rows)).any():
             del excluded[ordering]
     return [item for item in found if item.relation in excluded or not item.enforced]
 
 
-def _permuted(data: TrainingColumns) -> pd.DataFrame:
+def _permuted(data: TrainingColumns) -> TrainingColumns:
     """Some rows, permuted column by column."""
-    names, n_rows = data.schema.names, min(data.n_rows, ROWS_TO_PERMUTE)
-    cells = [
-        data.frame([name], np.random.default_rng(column).permutation(n_rows)).iloc[:, 0].array
-        for column, name in enumerate(names)
+    some = data.at(slice(0, ROWS_TO_PERMUTE))
+    codes = [
+        own[np.random.default_rng(column).permutation(some.n_rows)]
+        for column, own in enumerate(some.codes)
     ]
-    return assemble(cells, pd.Index(names, dtype=object, tupleize_cols=False))
+    return replace(some, codes=np.array(codes))
 
 
-def _implied(relation: Ordering, others: Iterable[Ordering], rows: pd.DataFrame) -> BoolArray:
+def _implied(relation: Ordering, others: Iterable[Ordering], rows: TrainingColumns) -> BoolArray:
     """Rows that others exclude, each by itself or two by way of a column between."""
     starts = [other for other in others if other.lower == relation.lower]
     ends = [other for other in others if other.upper == relation.upper]
@@ -251,14 +239,15 @@ def _implied(relation: Ordering, others: Iterable[Ordering], rows: pd.DataFrame)
     return implied
 
 
-def _follows(bound: Ordering, item: FoundRelation, rows: pd.DataFrame) -> bool:
+def _follows(bound: Ordering, item: FoundRelation, rows: TrainingColumns) -> bool:
     """Whether rows that keep a formula, and the range of its target, keep a bound too."""
     formula = item.relation.formula if isinstance(item.relation, Bound) else item.relation
-    if not item.enforced or not {*bound.features} <= {*formula.features}:
+    if not item.enforced or not {*bound.operands} <= {*formula.operands}:
         return False
     assert isinstance(formula, Equality)
     target, computed = numbers_of(rows, formula.result), formula.compute(rows)
     is_inside = (computed >= np.nanmin(target)) & (computed <= np.nanmax(target))
-    kept = rows.copy()
-    kept.isetitem(list[Hashable](rows.columns).index(formula.result), computed)
+    names = bound.operands
+    cells = [computed if name == formula.result else numbers_of(rows, name) for name in names]
+    kept = assemble(cells, pd.Index(names, dtype=object, tupleize_cols=False))
     return not is_inside.any() or float((bound.excess(kept)[is_inside] > 0).mean()) < MIN_EXCLUDED

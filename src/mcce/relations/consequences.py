@@ -83,7 +83,7 @@ def computed_columns(
 
 def _computed_by(rule: Rule, schema: Schema) -> ComputedColumn | None:
     """The column that a rule computes from others; None if it cannot follow them."""
-    sources = [rule.determinant] if isinstance(rule, Dependency) else rule.features[1:]
+    sources = [name for name in rule.features if name != rule.target]
     column, *inputs = (schema.names.index(name) for name in (rule.target, *sources))
     place_of = {int(mutable): place for place, mutable in enumerate(schema.mutable)}
     actions = np.array([place_of[one] for one in inputs if one in place_of], dtype=np.int64)
@@ -100,8 +100,9 @@ def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equality |
     """
     formulas, tables = list[Equality](), list[Dependency]()
     for one in found:
+        # Of one that rows break, it is uncertain which column is computed, unless it is exact.
         if isinstance(one.relation, Equality):
-            formulas.append(one.relation)
+            formulas += [one.relation] if one.enforced or one.relation.tolerance == 0 else []
         # Answers may break those that are not enforced.
         elif one.enforced and isinstance(one.relation, Dependency):
             tables.append(one.relation)
@@ -120,17 +121,16 @@ def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
         if len(values) != 2 or side.value not in values:
             return []
         columns.append(values if values[0] == side.value else values[::-1])
-    first, second = columns
-    return [
-        Dependency(*relation.features, tuple(zip(first, second, strict=True))),
-        Dependency(*relation.features[::-1], tuple(zip(second, first, strict=True))),
-    ]
+    one, other = relation.first.feature, relation.second.feature
+    tables = [tuple(zip(*order, strict=True)) for order in (columns, columns[::-1])]
+    return [Dependency(one, other, tables[0]), Dependency(other, one, tables[1])]
 
 
 def _solutions(rule: Linear, schema: Schema) -> list[Linear]:
     """A sum solved for each of its columns, those with the most values first."""
     n_codes = {feature.name: feature.n_codes for feature in schema.features}
-    names = sorted((name for name, _ in rule.terms), key=lambda name: -n_codes[name])
+    terms = [name for name, _ in rule.terms if name in n_codes]
+    names = sorted(terms, key=lambda name: -n_codes[name])
     return [rule.solved_for(name) for name in names]
 
 
@@ -140,7 +140,7 @@ def _is_suitable(rule: Rule, schema: Schema) -> bool:
     if not isinstance(rule, Dependency):
         return by_name[rule.target].is_number
     # Tables hold numbers as float64, which merges integers beyond 2**53; times have units.
-    features = [by_name[name] for name in rule.features]
+    features = [by_name[name] for name in rule.operands if name in by_name]
     return not any(
         is_time(one.table.dtype)
         or (one.numbers is not None and np.unique(one.numbers).size < one.n_codes)

@@ -25,7 +25,8 @@ from .fitting import fit_of, quality
 from .formulas import find_products, find_sums
 from .kinds import Bound, Dependency, Equivalence, Linear, Ordering, Product, Ratio
 from .pairs import MAX_LEVELS, find_dependencies, find_equivalences, find_orderings
-from .relation import Equality, FoundRelation, Relation
+from .relation import Equality, FoundRelation, Relation, View
+from .views import DateView
 
 # With fewer distinct rows, nothing can be confirmed.
 MIN_ROWS = 40
@@ -109,12 +110,31 @@ def warn_of_blocked_actions(
             )
 
 
+def warn_of_possible_formulas(found: Sequence[FoundRelation], *, stacklevel: int) -> None:
+    """Offer the formulas that hold in nearly all rows."""
+    possible = [
+        f"{one.relation.name} ({100 * one.share:.1f} %)"
+        for one in found
+        if isinstance(one.relation, Equality) and not one.enforced
+    ]
+    if possible:
+        warnings.warn(
+            f"possible: {'; '.join(possible)}: declare {'it' if len(possible) == 1 else 'them'} "
+            "with derived(...)",
+            McceWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
 def without_implied(
     data: TrainingColumns, found: Sequence[FoundRelation]
 ) -> tuple[FoundRelation, ...]:
     """The relations that do not follow from others."""
+    found = _without_parts(found)
     equalities = _equalities(data, found)
     bounds = _bounds(data, found, equalities)
+    views = {one for one in _sources(equalities) if isinstance(one, View)}
+    found = [item for item in found if views.isdisjoint(item.relation.operands)]
     others = [item for item in found if not _within(item, equalities)]
     compared = [*_orderings(others), *_bounds_on_pairs(found, equalities)]
     orderings = informative_orderings(data, compared, [*equalities, *bounds])
@@ -127,15 +147,39 @@ def without_implied(
     return (*equalities, *bounds, *orderings, *equivalences, *dependencies)
 
 
+def _without_parts(found: Sequence[FoundRelation]) -> list[FoundRelation]:
+    """Without what holds loosely of parts of a date; the dates themselves are compared."""
+    relations = [item.relation for item in found if item.enforced]
+    parts = {
+        name
+        for one in relations
+        if isinstance(one, Dependency) and isinstance(one.determinant, DateView)
+        for name in one.features
+        if name not in one.determinant.of
+    }
+    return [
+        item
+        for item in found
+        if parts.isdisjoint(item.relation.operands)
+        or isinstance(item.relation, (Dependency, Equivalence))
+        or (_is_exact(item) and item.enforced)
+    ]
+
+
 def _equalities(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
     """The best way to write each equality, and one equality of a kind for each target."""
     ranked = []
     for number, item in enumerate(found):
         relation = item.relation
         if isinstance(relation, (Linear, Product, Ratio)):
-            key = (not item.enforced, len(relation.features), *quality(data, relation), -number)
-            ranked.append((key, item))
-    return _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0]))
+            rank = (not item.enforced, -round(item.share, 2), len(relation.features))
+            ranked.append(((*rank, *quality(data, relation), -number), item))
+    kept: list[FoundRelation] = []
+    for item in _first_of_each(item for _, item in sorted(ranked, key=lambda pair: pair[0])):
+        features = {*item.relation.features}
+        if item.enforced or not any(features <= {*one.relation.features} for one in kept):
+            kept.append(item)
+    return kept
 
 
 @np.errstate(all="ignore")
@@ -181,7 +225,7 @@ def _bounds_on_pairs(
         if isinstance(item.relation, Ordering)
         and not item.relation.is_plain
         and item.enforced
-        and not source.keys() & {*item.relation.features}
+        and not source.keys() & {*item.relation.operands}
     ]
 
 
@@ -192,12 +236,12 @@ def _within(item: FoundRelation, equalities: Sequence[FoundRelation]) -> bool:
     it implies orderings: the sign of a difference tells which of two columns is larger.
     """
     source = _sources(equalities)
-    features = {source.get(name, name) for name in item.relation.features}
+    features = {source.get(name, name) for name in item.relation.operands}
     if len(features) == 1:
         return True
     ordered = isinstance(item.relation, Ordering)
     return any(
-        features <= {source.get(name, name) for name in other.relation.features}
+        features <= {source.get(name, name) for name in other.relation.operands}
         and (ordered or source.get(other.relation.target, other.relation.target) in features)
         and (_is_exact(other) or not item.enforced)
         and (other.enforced or not item.enforced)
@@ -212,11 +256,16 @@ def _sources(equalities: Sequence[FoundRelation]) -> dict[Hashable, Hashable]:
     """
     source: dict[Hashable, Hashable] = {}
     for item in equalities:
-        features = item.relation.features
-        if item.enforced and _is_exact(item) and len(features) == 2:
-            first, second = _root(source, features[0]), _root(source, features[1])
+        operands = item.relation.operands
+        if item.enforced and _is_exact(item) and len(operands) == 2:
+            first, second = (_root(source, operand) for operand in operands)
+            # A column rather than a view stands for both.
+            if isinstance(second, View):
+                first, second = second, first
             if first != second:
                 source[first] = second
+    days = [view for view in source if isinstance(view, DateView)]
+    source |= {view.reversed: view for view in days if view.what == "days"}
     return {name: _root(source, name) for name in source}
 
 
@@ -252,19 +301,20 @@ def _orderings(found: Sequence[FoundRelation]) -> list[FoundRelation]:
 
 def _dependencies(data: TrainingColumns, found: Sequence[FoundRelation]) -> list[FoundRelation]:
     """Dependencies that a chain of others does not imply."""
-    n_codes = {feature.name: feature.n_codes for feature in data.schema.features}
     ranked = [
-        ((not item.enforced, n_codes[item.relation.determinant]), item.relation, item)
+        ((not item.enforced, len(item.relation.values)), item.relation, item)
         for item in found
         if isinstance(item.relation, Dependency)
     ]
     kept: list[FoundRelation] = []
     determined: dict[Hashable, set[Hashable]] = {}
     for _, relation, item in sorted(ranked, key=lambda one: one[0]):
-        if relation.result not in _reachable(determined, relation.determinant):
+        # What a part of a date determines, the date does.
+        start, end = relation.features[:-1], relation.features[-1:]
+        if end not in _reachable(determined, start):
             kept.append(item)
             if item.enforced:
-                determined.setdefault(relation.determinant, set()).add(relation.result)
+                determined.setdefault(start, set()).add(end)
     return kept
 
 

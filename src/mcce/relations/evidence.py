@@ -18,19 +18,21 @@ Always true: the chance that is returned is at least that of a permutation that 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
+from ..candidates import ColumnCache, remember
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, absorb, check_cancellation
-from ..tables.columns import EXACT_IN_FLOAT64, assemble, is_time, unit_of, unwrapped
+from ..tables.columns import EXACT_IN_FLOAT64
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
-from .relation import Relation
+from .relation import Relation, numbers_of_cells
+from .views import DateView, find_views
 
 # A relation is accepted if its chance, times the number of relations tried, is below this.
 MAX_CHANCE = 1e-6
@@ -44,6 +46,7 @@ class TrainingColumns:
     schema: Schema
     codes: Codes
     weights: IntArray
+    column_cache: ColumnCache = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, rows: EncodedRows) -> TrainingColumns:
@@ -71,57 +74,84 @@ class TrainingColumns:
         return slice(self.half, self.n_rows)
 
     @cached_property
-    def numeric(self) -> list[int]:
-        """Positions of numeric columns that vary, times left out."""
-        return [column for column in self._measured if not is_time(self._dtype(column))]
+    def names(self) -> list[Hashable]:
+        """The columns, and after them views of dates."""
+        return [*self.schema.names, *self._views]
 
     @cached_property
-    def times(self) -> list[int]:
+    def numeric(self) -> list[int]:
+        """Positions of numeric columns that vary, times left out, and of days between dates."""
+        return [at for at in self.values if self._kind(at) not in "mM"]
+
+    @cached_property
+    def times(self) -> dict[str, list[int]]:
         """Positions of dates and of durations."""
-        return [column for column in self._measured if is_time(self._dtype(column))]
+        return {kind: [at for at in self.values if self._kind(at) == kind] for kind in "mM"}
+
+    def is_view(self, at: int) -> bool:
+        """Whether a position is that of a view."""
+        return at >= len(self.schema.features)
 
     @cached_property
     def values(self) -> dict[int, FloatArray]:
-        """The number of each code of numeric columns, NaN for missing; times in nanoseconds."""
-        tables: dict[int, FloatArray] = {}
-        for column in self._measured:
-            numbers, dtype = self.schema.features[column].numbers, self._dtype(column)
-            assert numbers is not None
-            tables[column] = numbers * unit_of(dtype) if is_time(dtype) else numbers
+        """The number of each code of columns that vary, or of each row of views; NaN for missing.
+
+        Times are in nanoseconds.
+        """
+        tables = {
+            column: numbers_of_cells(feature.table)
+            for column, feature in enumerate(self.schema.features)
+            if _is_measured(feature)
+        }
+        for at, view in enumerate(self._views, len(self.schema.features)):
+            numbers = view.numbers(self)
+            present = numbers[~np.isnan(numbers)]
+            if present.size and present.min() < present.max():
+                tables[at] = numbers
         return tables
 
-    def numbers(self, column: int, rows: slice | IntArray) -> FloatArray:
-        """The cells of a numeric column, NaN for missing."""
-        return self.values[column][self.codes[column, rows]]
+    def numbers(self, at: int, rows: slice | IntArray) -> FloatArray:
+        """The numbers of a column or view, NaN for missing."""
+        of_rows = rows if self.is_view(at) else self.codes[at, rows]
+        return self.values[at][of_rows]
 
     def holds(self, relation: Relation) -> BoolArray:
         """Whether a relation holds in each row."""
         starts = range(0, self.n_rows, ROWS_PER_PIECE)
         pieces = (slice(start, start + ROWS_PER_PIECE) for start in starts)
-        return np.concatenate(
-            [relation.holds(self.frame(relation.features, rows)) for rows in pieces]
-        )
+        return np.concatenate([relation.holds(self.at(rows)) for rows in pieces])
 
     def half_unit(self, name: Hashable) -> float:
         """Half a unit of a column's last decimal; 0 if it has too many to tell."""
         return self.schema.features[self.schema.names.index(name)].resolution / 2
 
-    def frame(self, names: Sequence[Hashable], rows: slice | IntArray) -> pd.DataFrame:
-        """Some columns of some rows."""
-        column_of = {name: column for column, name in enumerate(self.schema.names)}
-        chosen = [column_of[name] for name in names]
-        cells = [
-            unwrapped(self.schema.features[column].table).take(self.codes[column, rows])
-            for column in chosen
-        ]
-        return assemble(cells, pd.Index(names, dtype=object, tupleize_cols=False))
+    def at(self, rows: slice | IntArray) -> TrainingColumns:
+        """Some of the rows."""
+        return replace(self, codes=self.codes[:, rows], weights=self.weights[rows])
+
+    def __len__(self) -> int:
+        """Number of distinct rows."""
+        return self.n_rows
+
+    def read(
+        self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
+    ) -> np.ndarray:
+        """What a function gives for the cells of a column; it is called once for each value."""
+        column = self.schema.names.index(feature)
+        table = self.schema.features[column].table
+        of_table = remember(self.column_cache, (feature, key), table, lambda: read(table))
+        return of_table[self.codes[column]]
 
     @cached_property
-    def _measured(self) -> list[int]:
-        return [column for column, f in enumerate(self.schema.features) if _is_measured(f)]
+    def _views(self) -> list[DateView]:
+        return find_views(self.schema)
 
-    def _dtype(self, column: int) -> Any:
-        return self.schema.features[column].table.dtype
+    def _kind(self, at: int) -> str:
+        """The kind of a column's dtype; views are dates or floats."""
+        n_columns = len(self.schema.features)
+        if at < n_columns:
+            return str(self.schema.features[at].table.dtype.kind)
+        return "M" if self._views[at - n_columns].what == "date" else "f"
 
 
 def _is_measured(feature: Feature) -> bool:

@@ -23,6 +23,7 @@ import numpy as np
 from ..kernels import FloatArray, IntArray
 from .evidence import Proposal, TrainingColumns, log_chance
 from .kinds import Linear, Product, Ratio
+from .relation import numbers_of
 
 AnyEquality = Linear | Product | Ratio
 # Share of rows that are surely not broken.
@@ -168,9 +169,8 @@ def quality(data: TrainingColumns, relation: AnyEquality) -> tuple[float, ...]:
 
 def fit_of(data: TrainingColumns, relation: AnyEquality, rows: slice) -> Fit:
     """What an equality gives in some rows."""
-    frame = data.frame(relation.features, rows)
-    formula = relation.compute(frame)
-    return Fit(formula, relation.deviation(frame) + formula)
+    some = data.at(rows)
+    return Fit(relation.compute(some), numbers_of(some, relation.result))
 
 
 def _scale(fit: Fit) -> float:
@@ -355,3 +355,19 @@ def _shorter(weights: FloatArray) -> Iterator[FloatArray]:
         yield np.array([float(f"{weight:.{decimals}f}") + 0.0 for weight in weights])
     for digits in DIGITS:
         yield np.array([float(f"{weight:.{digits}g}") + 0.0 for weight in weights])
+
+
+def short_between(low: float, high: float) -> float:
+    """The shortest number that is not below the first of two and not above the second."""
+    size = max(abs(low), abs(high))
+    if low <= 0 <= high:
+        return 0.0
+    # Shorter ones of these are no floats, or lose digits.
+    if not 1e-290 < size < math.inf:
+        return low
+    power = math.floor(math.log10(size))
+    for unit in range(power, power - 15, -1):
+        number = float(f"{math.ceil(low / 10.0**unit * (1 - math.copysign(1e-10, low)))}e{unit}")
+        if low <= number <= high:
+            return number
+    return low

@@ -5,12 +5,13 @@ that deviate most are left out and the selection is repeated, so a few broken ro
 Levels of categories take part in sums as price lists. On logarithms a product is a sum with weights
 1 and 1 and a ratio one with 1 and -1, so their two columns are found without looking at all
 triples; rows where the target is 0 are left out of it. Terms that are not needed are dropped, and
-coefficients become short decimals where that holds.
+coefficients become short decimals where that holds. Rows that break a sum may need a term that is 0
+in all others: it is looked for in what the sum leaves over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
@@ -23,6 +24,7 @@ from .bounds import propose_bound
 from .evidence import Findings, Proposal, TrainingColumns
 from .fitting import (
     MAX_ROWS,
+    MAX_STRETCH,
     MIN_ROWS,
     ROUNDING,
     AnyEquality,
@@ -36,6 +38,7 @@ from .fitting import (
 )
 from .kinds import Linear, Product, Ratio
 from .relation import values_of
+from .views import DateView
 
 # Columns of a sum, and those among which the two of a product are looked for, at most.
 MAX_GROUPS, MAX_SELECTED = 12, 6
@@ -49,6 +52,9 @@ EXPLAINED_BY_BOUND, MAX_GROUPS_OF_BOUND = 0.7, 4
 N_ROUNDS, N_SELECTING_ROUNDS = 6, 3
 # A term is dropped if the deviation without it is at most this many times as large.
 MAX_DROPPED_LOSS = 1.2
+# Columns that are 0 in nearly all rows, at most, and what they must explain of the others, of
+# which some may be broken.
+MAX_RARE, EXPLAINED_BY_RARE = 3, 0.3
 # The largest deviation of logarithms, in typical rows, of a pair that may be a product.
 MAX_DEVIATION = 0.5
 # A target, two terms, and the sign of the second one's weight: 1 for a product, -1 for a ratio.
@@ -71,7 +77,8 @@ class Design:
     @classmethod
     def of_sums(cls, data: TrainingColumns, rows: slice) -> Design:
         """Numbers, and one term for each level but the first; the groups are columns."""
-        terms, groups = [data.numbers(column, rows) for column in data.numeric], [*data.numeric]
+        groups = [*data.numeric]
+        terms = [data.numbers(at, rows) for at in groups]
         for column, feature in enumerate(data.schema.features):
             few = 1 < feature.n_codes <= MAX_LEVELS and feature.kind == "categorical"
             if few and len(terms) + feature.n_codes <= MAX_DESIGN:
@@ -87,7 +94,8 @@ def find_sums(data: TrainingColumns) -> Findings:
     if len(data.numeric) == 0 or rows.stop < MIN_ROWS:
         return Findings((), 0)
     design = Design.of_sums(data, rows)
-    sums = (_find_sum(data, design, target) for target in range(len(data.numeric)))
+    targets = (at for at, column in enumerate(data.numeric) if not data.is_view(column))
+    sums = (found for target in targets for found in _find_sums(data, design, target))
     return Findings.of(_tried(data, sums), 2 * len(data.numeric) * MAX_GROUPS)
 
 
@@ -96,18 +104,35 @@ def _tried(
 ) -> Iterator[Proposal | None]:
     """Each relation as an equality, and as a bound."""
     for relation in relations:
-        if relation is not None:
+        if relation is not None and not relation.uses_cells_twice:
             equality = propose(data, relation)
             yield equality
             if equality is None or not data.holds(equality.relation).all():
                 yield propose_bound(data, relation)
 
 
-def _find_sum(data: TrainingColumns, design: Design, target: int) -> Linear | None:
+def _find_sums(data: TrainingColumns, design: Design, target: int) -> Iterator[Linear | None]:
+    """A sum, and the same with terms that it rarely has."""
     groups = _select(design, target, EXPLAINED_BY_SUM, MAX_GROUPS)
-    if not groups:
-        return None
-    return _sum_of(data, design, target, tuple(sorted(_needed(design, target, groups))))
+    if groups:
+        groups = _needed(design, target, groups)
+        yield _sum_of(data, design, target, groups)
+        if rare := _rare_groups(design, target, groups):
+            yield _sum_of(data, design, target, groups, rare)
+
+
+def _rare_groups(design: Design, target: int, groups: tuple[int, ...]) -> tuple[int, ...]:
+    """Groups of terms that make up for what few rows have beside a sum, and are 0 in most."""
+    regression = Regression.of(design, target, groups)
+    rest = regression.target - predict(regression.inputs, regression.fit(N_ROUNDS)[0])
+    noise = max(typical(np.abs(rest)), ROUNDING * float(np.abs(regression.target).max()))
+    rest = np.where(np.abs(rest) > MAX_STRETCH * noise, rest, 0.0)
+    if not rest.any():
+        return ()
+    free = np.where(np.isin(design.groups, (*groups, design.groups[target])), -1, design.groups)
+    terms = design.whole[:, regression.row_numbers]
+    selected = select_forward(terms, free, to_integers(rest[None])[0][0], MAX_RARE)
+    return selected.groups if selected.explained >= EXPLAINED_BY_RARE else ()
 
 
 def _select(
@@ -189,21 +214,32 @@ def _needed(design: Design, target: int, groups: tuple[int, ...]) -> tuple[int, 
 
 
 def _sum_of(
-    data: TrainingColumns, design: Design, target: int, groups: tuple[int, ...]
+    data: TrainingColumns,
+    design: Design,
+    target: int,
+    groups: tuple[int, ...],
+    rare: tuple[int, ...] = (),
 ) -> Linear | None:
     """The sum of some columns, with short coefficients where that holds."""
+    groups = tuple(sorted((*groups, *rare)))
     regression = Regression.of(design, target, groups)
-    weights, _ = regression.fit(N_ROUNDS)
+    weights, _ = regression.fit(1 if rare else N_ROUNDS)
+    is_rare = regression.inputs[np.isin(design.groups[regression.terms], rare)].any(axis=0)
+
+    def deviation(given: FloatArray) -> float:
+        gap = regression.deviations(given)
+        return max(typical(gap), typical(gap[is_rare]) if is_rare.any() else 0.0)
+
     size = float(np.nanmax(np.abs(design.terms[target])))
     parts = np.abs(weights[1:, None] * regression.inputs)
     precision = _precision(data, (data.numeric[target], *groups))
     accepted = max(ROUNDING, WRITTEN_ULPS * precision) * size
     noise = ULPS * precision * float(parts.max(initial=size))
-    weights = snap(weights, lambda given: typical(regression.deviations(given)), accepted, noise)
+    weights = snap(weights, deviation, accepted, noise)
     by_term = dict(zip(regression.terms.tolist(), weights[1:].tolist(), strict=True))
-    names = data.schema.names
+    names = data.names
     terms = tuple(
-        (names[design.groups[term]], weight)
+        _forward(names[design.groups[term]], weight)
         for term, weight in by_term.items()
         if design.groups[term] in data.numeric and weight
     )
@@ -213,9 +249,17 @@ def _sum_of(
     return Linear(names[data.numeric[target]], terms, amounts, float(weights[0]))
 
 
+def _forward(operand: Hashable, weight: float) -> tuple[Hashable, float]:
+    """A term; days between dates count from the earlier one if that spares a minus sign."""
+    if isinstance(operand, DateView) and weight < 0:
+        return operand.reversed, -weight
+    return operand, weight
+
+
 def _precision(data: TrainingColumns, columns: tuple[int, ...]) -> float:
     """The relative distance of neighbouring floats in the least precise of some columns."""
-    return max(epsilon(data.schema.features[column].table.dtype) for column in columns)
+    tables = [data.schema.features[at].table for at in columns if not data.is_view(at)]
+    return max(epsilon(table.dtype) for table in tables)
 
 
 def _amounts(
@@ -228,7 +272,7 @@ def _amounts(
         given = [weights[term] for term in np.flatnonzero(design.groups == group).tolist()]
         if any(given):
             levels = values_of(data.schema.features[group])
-            yield data.schema.names[group], tuple(zip(levels, [0.0, *given], strict=True))
+            yield data.names[group], tuple(zip(levels, [0.0, *given], strict=True))
 
 
 def find_products(data: TrainingColumns) -> Findings:
@@ -249,7 +293,8 @@ def find_products(data: TrainingColumns) -> Findings:
         for target in range(n_columns)
         for pair in _pairs(logs, target, _selected_factors(design, target))
     )
-    relations = (_product_of(data, values, *pair) for pair in pairs)
+    targets = {place for place, at in enumerate(data.numeric) if not data.is_view(at)}
+    relations = (_product_of(data, values, *pair) for pair in pairs if pair[0] in targets)
     return Findings.of(_tried(data, relations), 6 * n_columns)
 
 
@@ -296,5 +341,5 @@ def _product_of(
     factor = float(snap(np.array([np.median(factors)]), deviation, accepted)[0])
     if not factor:
         return None
-    result, one, other = (data.schema.names[data.numeric[at]] for at in (target, first, second))
+    result, one, other = (data.names[data.numeric[at]] for at in (target, first, second))
     return (Product if sign == 1 else Ratio)(result, one, other, factor)

@@ -66,7 +66,7 @@ class Linear(Equality):
         return f"{quote_column(self.result)} = {formula}{quote_tolerance(self)}"
 
     @property
-    def features(self) -> tuple[Hashable, ...]:
+    def operands(self) -> tuple[Hashable, ...]:
         """The target and the columns of the formula."""
         return (self.result, *(name for name, _ in (*self.terms, *self.amounts)))
 
@@ -131,7 +131,7 @@ class Product(Equality):
         return f"{quote_column(self.result)} = {formula}{quote_tolerance(self)}"
 
     @property
-    def features(self) -> tuple[Hashable, ...]:
+    def operands(self) -> tuple[Hashable, ...]:
         """The target and both columns."""
         return (self.result, self.first, self.second)
 
@@ -168,7 +168,7 @@ class Ratio(Equality):
         return f"{quote_column(self.result)} = {formula}{quote_tolerance(self)}"
 
     @property
-    def features(self) -> tuple[Hashable, ...]:
+    def operands(self) -> tuple[Hashable, ...]:
         """The target and both columns."""
         return (self.result, self.numerator, self.denominator)
 
@@ -238,7 +238,7 @@ class Ordering(Relation):
         return self.offset == 0 and self.factor == 1
 
     @property
-    def features(self) -> tuple[Hashable, ...]:
+    def operands(self) -> tuple[Hashable, ...]:
         """Both columns."""
         return (self.lower, self.upper)
 
@@ -286,9 +286,9 @@ class Bound(Relation):
         return self.formula.result
 
     @property
-    def features(self) -> tuple[Hashable, ...]:
+    def operands(self) -> tuple[Hashable, ...]:
         """The target and the columns of the formula."""
-        return self.formula.features
+        return self.formula.operands
 
     def limits(self, formula: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest target that go with values of the formula."""
@@ -356,7 +356,7 @@ class Equivalence(Relation):
         return f"{self.first.name} if and only if {self.second.name}"
 
     @property
-    def features(self) -> tuple[Hashable, Hashable]:
+    def operands(self) -> tuple[Hashable, ...]:
         """Both columns."""
         return (self.first.feature, self.second.feature)
 
@@ -386,7 +386,7 @@ class Dependency(Relation):
         return f"{quote_column(self.determinant)} determines {quote_column(self.result)}"
 
     @property
-    def features(self) -> tuple[Hashable, ...]:
+    def operands(self) -> tuple[Hashable, ...]:
         """Both columns."""
         return (self.determinant, self.result)
 

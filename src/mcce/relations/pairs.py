@@ -11,22 +11,26 @@ work grows with the number of conditions and hardly with their pairs.
 A dependency is a column whose value another one determines. Only values of the determinant that
 occur again count: a nearly unique column determines everything by accident. Which value goes with
 which is learned from one half of the rows and checked in the other, where a permuted column is
-right as often as that value occurs.
+right as often as that value occurs. A part of a date, such as its month, is a determinant like a
+column; so is how many limits a number exceeds, if a column of few values changes at these alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, check_cancellation
 from ..tables.columns import is_time
 from .evidence import MAX_CHANCE, Findings, Proposal, TrainingColumns, log_chance
+from .fitting import short_between
 from .kinds import Dependency, Equivalence, HasValue, Ordering
-from .relation import values_of
+from .relation import View, columns_of, values_of
+from .views import DATE_PARTS, DateView, Steps
 
 # Up to this share of rows may be broken in a relation that is listed.
 MAX_BROKEN = 0.02
@@ -51,6 +55,8 @@ CONDITIONS_PER_PIECE = 4096
 
 # Columns with more values than this are no determinant: the table would be as long as the data.
 MAX_VALUES = 1000
+# Steps of a number at most, and rows on which they are screened.
+MAX_STEPS, ROWS_TO_STEP = 8, 512
 # Of sorted rows, so many neighbours must have the same determinant. They may differ this often, and
 # this often compared with chance.
 MIN_AGAIN, MAX_DIFFERENT, MAX_DIFFERENT_BY_CHANCE = 10, 0.05, 0.3
@@ -58,16 +64,13 @@ MIN_AGAIN, MAX_DIFFERENT, MAX_DIFFERENT_BY_CHANCE = 10, 0.05, 0.3
 
 def find_orderings(data: TrainingColumns) -> Findings:
     """Orderings between numbers, between dates, and between durations."""
-    by_kind: dict[str, list[int]] = {"number": data.numeric}
-    for column in data.times:
-        by_kind.setdefault(data.schema.features[column].table.dtype.kind, []).append(column)
-    names = data.schema.names
+    kinds = [data.numeric, *data.times.values()]
     tried = (
-        confirm_ordering(data, Ordering(names[low], names[high], strict=True))
-        for columns in by_kind.values()
+        confirm_ordering(data, Ordering(data.names[low], data.names[high], strict=True))
+        for columns in kinds
         for low, high in _nearly_ordered(data, columns)
     )
-    sizes = np.array([len(columns) for columns in by_kind.values()])
+    sizes = np.array([len(columns) for columns in kinds])
     return Findings.of(tried, int((2 * sizes * (sizes - 1)).sum()))
 
 
@@ -78,7 +81,9 @@ def confirm_ordering(
     max_rows: int | None = None,
 ) -> Proposal | None:
     """An ordering, if held-out rows confirm it; not strict if it should not be."""
-    low, high = (data.schema.names.index(name) for name in relation.features)
+    if relation.uses_cells_twice:
+        return None
+    low, high = (data.names.index(name) for name in relation.operands)
     end = data.n_rows if max_rows is None else min(data.n_rows, data.half + max_rows)
     rows = slice(data.half, end)
     lower = data.numbers(low, rows) + relation.offset
@@ -224,33 +229,65 @@ def _condition(data: TrainingColumns, condition: _CodeCondition) -> HasValue:
 
 
 def find_dependencies(data: TrainingColumns) -> Findings:
-    """Dependencies between any two columns but times."""
-    columns = [
+    """Dependencies on a column that is no time, on a part of a date, and on steps of a number."""
+    features = data.schema.features
+    results = [
         column
-        for column, feature in enumerate(data.schema.features)
+        for column, feature in enumerate(features)
         if feature.n_codes > 1 and not is_time(feature.table.dtype)
     ]
-    tried = (_confirmed_dependency(data, *pair) for pair in _nearly_determined(data, columns))
-    return Findings.of(tried, len(columns) * (len(columns) - 1))
+    few = min(MAX_VALUES, data.half)
+    lefts = [
+        _Determinant(one.name, data.codes[at], values_of(one) if one.n_codes <= few else [])
+        for at, one in enumerate(features)
+        if (one.n_codes <= few and at in results) or at in data.numeric
+    ]
+    dates = [data.names[at] for at in data.times["M"]]
+    lefts += [
+        _Determinant.of_view(DateView(part, (date,)), data) for part in DATE_PARTS for date in dates
+    ]
+    tried = (
+        _confirmed_dependency(data, left, right)
+        if left.values
+        else _confirmed_steps(data, left.operand, right)
+        for left in lefts
+        for right in _nearly_determined(data, left, results)
+    )
+    return Findings.of(tried, len(lefts) * len(results))
 
 
-def _nearly_determined(data: TrainingColumns, columns: list[int]) -> Iterator[tuple[int, int]]:
-    """Pairs whose second value hardly differs between rows that share the first."""
-    codes = data.codes[columns, : min(data.half, ROWS_TO_SCREEN)]
-    by_chance = np.array([_chance_of_difference(own) for own in codes])
-    for i, left in enumerate(columns):
-        check_cancellation()
-        if data.schema.features[left].n_codes > MAX_VALUES:
-            continue
-        order = np.argsort(codes[i], kind="stable")
-        again = np.flatnonzero(np.diff(codes[i, order]) == 0)
-        if again.size < MIN_AGAIN:
-            continue
-        differs = (codes[:, order[again]] != codes[:, order[again + 1]]).mean(axis=1)
-        determined = (differs <= MAX_DIFFERENT) & (differs <= MAX_DIFFERENT_BY_CHANCE * by_chance)
-        determined[i] = False
-        for j in np.flatnonzero(determined):
-            yield left, columns[j]
+@dataclass(frozen=True, eq=False)
+class _Determinant:
+    """A column or a view as codes, and the value of each code; none of many numbers."""
+
+    operand: Hashable
+    codes: Codes
+    values: list[Any]
+
+    @classmethod
+    def of_view(cls, view: View, data: TrainingColumns) -> _Determinant:
+        """The codes of a view; missing comes last."""
+        values, codes = np.unique(view.numbers(data), return_inverse=True)
+        known = [None if np.isnan(value) else float(value) for value in values]
+        return cls(view, codes.astype(np.int32), known)
+
+
+def _nearly_determined(
+    data: TrainingColumns, left: _Determinant, results: list[int]
+) -> Iterator[int]:
+    """Columns that hardly differ between rows of the same value, of many numbers the next one."""
+    check_cancellation()
+    n_rows = min(data.half, ROWS_TO_SCREEN if left.values else ROWS_TO_STEP)
+    order = np.argsort(left.codes[:n_rows], kind="stable")
+    again = np.flatnonzero((np.diff(left.codes[order]) == 0) | (not left.values))
+    if again.size < MIN_AGAIN:
+        return
+    codes = data.codes[results, :n_rows]
+    differs = (codes[:, order[again]] != codes[:, order[again + 1]]).mean(axis=1)
+    for at in np.flatnonzero(differs <= MAX_DIFFERENT):
+        by_chance = MAX_DIFFERENT_BY_CHANCE * _chance_of_difference(codes[at])
+        if differs[at] <= by_chance and data.names[results[at]] not in columns_of(left.operand):
+            yield results[at]
 
 
 def _chance_of_difference(codes: Codes) -> float:
@@ -258,22 +295,52 @@ def _chance_of_difference(codes: Codes) -> float:
     return float(1 - (shares * shares).sum())
 
 
-def _confirmed_dependency(data: TrainingColumns, left: int, right: int) -> Proposal | None:
-    features = data.schema.features
-    n_left = features[left].n_codes
-    expected = most_frequent(data.codes[left, : data.half], data.codes[right, : data.half], n_left)
-    expected, own = expected[data.codes[left, data.held_out]], data.codes[right, data.held_out]
+def _confirmed_steps(data: TrainingColumns, left: Hashable, right: int) -> Proposal | None:
+    """The dependency on steps of a number, with the limits of all rows."""
+    samples = (slice(0, data.half), slice(0, data.n_rows))
+    limits = [_limits(data, left, right, rows) for rows in samples]
+    if not all(limits):
+        return None
+    tried, final = (_Determinant.of_view(Steps((left,), own), data) for own in limits)
+    return _confirmed_dependency(data, tried, right, final)
+
+
+def _limits(data: TrainingColumns, left: Hashable, right: int, rows: slice) -> tuple[float, ...]:
+    """Short numbers at which the value of a column changes; none unless it does so in steps."""
+    numbers = data.numbers(data.names.index(left), rows)
+    order = np.argsort(numbers, kind="stable")[: int((~np.isnan(numbers)).sum())]
+    ascending, codes = numbers[order], data.codes[right, rows][order]
+    last = np.flatnonzero(np.diff(codes))
+    lengths = np.diff(last, prepend=-1, append=codes.size - 1)
+    below, above = ascending[last], ascending[last + 1]
+    if last.size > MAX_STEPS or (below == above).any() or lengths.min() < MIN_ROWS:
+        return ()
+    highest = np.nextafter(above, -np.inf)
+    return tuple(
+        short_between(*pair) for pair in zip(below.tolist(), highest.tolist(), strict=True)
+    )
+
+
+def _confirmed_dependency(
+    data: TrainingColumns, left: _Determinant, right: int, final: _Determinant | None = None
+) -> Proposal | None:
+    """A dependency that held-out rows confirm, learned from all of them with the final codes."""
+    features, final = data.schema.features, final or left
+    expected = most_frequent(
+        left.codes[: data.half], data.codes[right, : data.half], len(left.values)
+    )
+    expected, own = expected[left.codes[data.held_out]], data.codes[right, data.held_out]
     expected, own = expected[expected >= 0], own[expected >= 0]
     n_broken = int((expected != own).sum())
     if not own.size or n_broken > MAX_BROKEN * own.size:
         return None
     counts = np.bincount(own, minlength=features[right].n_codes)
     chance = log_chance(counts[expected], n_broken)
-    all_expected = most_frequent(data.codes[left], data.codes[right], n_left)
-    pairs = zip(values_of(features[left]), all_expected, strict=True)
+    all_expected = most_frequent(final.codes, data.codes[right], len(final.values))
+    pairs = zip(final.values, all_expected, strict=True)
     results = values_of(features[right])
     values = tuple((value, results[code]) for value, code in pairs if code >= 0)
-    relation = Dependency(features[left].name, features[right].name, values)
+    relation = Dependency(final.operand, features[right].name, values)
     return Proposal(relation, chance, int(own.size))
 
 

@@ -48,8 +48,18 @@ class Relation(ABC):
 
     @property
     @abstractmethod
+    def operands(self) -> tuple[Hashable, ...]:
+        """The columns and views that it compares."""
+
+    @property
     def features(self) -> tuple[Hashable, ...]:
         """Every column that it mentions."""
+        return tuple(dict.fromkeys(name for one in self.operands for name in columns_of(one)))
+
+    @property
+    def uses_cells_twice(self) -> bool:
+        """Whether operands share a column, so that they depend on each other anyway."""
+        return len(self.features) < sum(len(columns_of(one)) for one in self.operands)
 
     @property
     def target(self) -> Hashable | None:
@@ -93,6 +103,28 @@ class Equality(Relation):
         return np.where(outside > self.rounding, outside, 0.0)
 
 
+class View(ABC):
+    """A number of each row that is computed from columns and views."""
+
+    of: tuple[Hashable, ...]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The view in readable form, such as ``month(arrival)``."""
+
+    @abstractmethod
+    def numbers(self, rows: Rows) -> FloatArray:
+        """The number of each row, NaN where it is undefined."""
+
+
+def columns_of(operand: Hashable) -> tuple[Hashable, ...]:
+    """The columns that an operand is computed from; a column is its own."""
+    if not isinstance(operand, View):
+        return (operand,)
+    return tuple(name for one in operand.of for name in columns_of(one))
+
+
 class ReadableColumns(Protocol):
     """Rows without a frame, of which single columns can be read."""
 
@@ -110,20 +142,31 @@ class ReadableColumns(Protocol):
 Rows: TypeAlias = pd.DataFrame | ReadableColumns
 
 
-def numbers_of(rows: Rows, feature: Hashable) -> FloatArray:
+def read_cells(
+    rows: Rows, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
+) -> np.ndarray:
+    """What a function gives for the cells of a column; ``key`` tells functions apart."""
+    if isinstance(rows, pd.DataFrame):
+        return read(rows[feature])
+    return rows.read(feature, read, key)
+
+
+def numbers_of(rows: Rows, operand: Hashable) -> FloatArray:
     """Cells as float64, NaN for missing; dates and durations in nanoseconds."""
-    if isinstance(rows, pd.DataFrame):
-        return _numbers(rows[feature])
-    return rows.read(feature, _numbers, None)
+    # A frame may hold what a view gives.
+    is_column = isinstance(rows, pd.DataFrame) and operand in rows.columns
+    if isinstance(operand, View) and not is_column:
+        return operand.numbers(rows)
+    return read_cells(rows, operand, numbers_of_cells, None)
 
 
-def find_values(rows: Rows, feature: Hashable, values: list[Any]) -> IntArray:
+def find_values(rows: Rows, operand: Hashable, values: list[Any]) -> IntArray:
     """Number of each cell's value in a list without repeats; None is missing, -1 is no value."""
-    if isinstance(rows, pd.DataFrame):
-        return match_values(rows[feature], values)
+    if isinstance(operand, View):
+        return match_values(pd.Series(operand.numbers(rows)), values)
     # 1 and 1.0 are equal, but not alike.
     key = tuple((type(value), value) for value in values)
-    return rows.read(feature, lambda cells: match_values(cells, values), key)
+    return read_cells(rows, operand, lambda cells: match_values(cells, values), key)
 
 
 def match_values(cells: pd.Series[Any], values: list[Any]) -> IntArray:
@@ -146,7 +189,8 @@ def values_of(feature: Feature) -> list[Any]:
     return [*levels, None] if feature.has_missing else levels
 
 
-def _numbers(cells: pd.Series[Any]) -> FloatArray:
+def numbers_of_cells(cells: pd.Series[Any]) -> FloatArray:
+    """Numbers, dates and durations as float64, NaN for missing."""
     numbers = as_numbers(cells)
     return numbers * unit_of(cells.dtype) if is_time(cells.dtype) else numbers
 
@@ -163,7 +207,9 @@ def _find_known(cells: pd.Series[Any], known: dict[Any, int]) -> np.ndarray:
 
 
 def quote_column(name: Hashable) -> str:
-    """A column name, between backticks unless it is a plain word."""
+    """A column name, between backticks unless it is a plain word; a view by its own name."""
+    if isinstance(name, View):
+        return name.name
     text = str(name)
     return text if text.isidentifier() else f"`{_bounded(text, 60)}`"
 

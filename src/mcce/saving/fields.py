@@ -40,7 +40,8 @@ from ..relations.kinds import (
     Product,
     Ratio,
 )
-from ..relations.relation import FoundRelation
+from ..relations.relation import FoundRelation, View
+from ..relations.views import DATE_PARTS, DateView, Steps
 from ..tables.columns import is_time
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
@@ -159,7 +160,7 @@ def _nothing(value: Any, known: Known) -> None:
 
 
 def _one_of(*classes: type[Any]) -> Kind:
-    """A relation of one of these classes, each of which says its kind."""
+    """A value of one of these classes, each of which says its kind."""
     by_kind = {of.kind: _part(of) for of in classes}
 
     def read(plain: Any, known: Known) -> Any:
@@ -167,6 +168,17 @@ def _one_of(*classes: type[Any]) -> Kind:
         return by_kind[kind].read(parts, known)
 
     return Kind(read, lambda value: {value.kind: by_kind[value.kind].write(value)})
+
+
+def _operand(column: Kind) -> Kind:
+    """A column, or what is computed from columns."""
+    views = _one_of(DateView, Steps)
+
+    def read(plain: Any, known: Known) -> Hashable:
+        is_view = isinstance(plain, dict) and plain.keys() <= {DateView.kind, Steps.kind}
+        return (views if is_view else column).read(plain, known)
+
+    return Kind(read, lambda one: (views if isinstance(one, View) else column).write(one))
 
 
 def _column(*, numeric: bool = True, times: bool = False) -> Kind:
@@ -206,6 +218,7 @@ NUMBER, SHARE, POSITIVE = _number(), _number(0.0, 1.0), _number(0.0)
 FLAG, POSITION = _choice(False, True), _whole(2**31 - 1)
 CELL = Kind(lambda plain, known: unpack_cell(plain), lambda value: pack(value, "a relation"))
 ANY_COLUMN, NUMERIC, ORDERED = _column(numeric=False), _column(), _column(times=True)
+ANY_OPERAND, NUMBERS, DATES = _operand(ANY_COLUMN), _operand(NUMERIC), _operand(ORDERED)
 WEIGHT = Kind(_read_weight, float)
 BOOSTED = Kind(lambda plain, known: unpack_boosted(plain, known.n_codes), pack_boosted)
 TAIL_VALUES = _array(np.float64, _ascend)
@@ -249,17 +262,17 @@ FIELDS: dict[type[Any], dict[str, Kind]] = {
     Linear: EQUALITY
     | {
         "result": NUMERIC,
-        "terms": _several(_pair(NUMERIC, WEIGHT)),
+        "terms": _several(_pair(NUMBERS, WEIGHT)),
         "amounts": _several(_pair(ANY_COLUMN, _several(_pair(CELL, NUMBER)))),
         "constant": NUMBER,
     },
-    Product: EQUALITY | {"result": NUMERIC, "first": NUMERIC, "second": NUMERIC, "factor": NUMBER},
+    Product: EQUALITY | {"result": NUMERIC, "first": NUMBERS, "second": NUMBERS, "factor": NUMBER},
     Ratio: EQUALITY
-    | {"result": NUMERIC, "numerator": NUMERIC, "denominator": NUMERIC, "factor": NUMBER},
+    | {"result": NUMERIC, "numerator": NUMBERS, "denominator": NUMBERS, "factor": NUMBER},
     Bound: {"formula": _one_of(Linear, Product), "low": NUMBER, "high": NUMBER, "relative": FLAG},
     Ordering: {
-        "lower": ORDERED,
-        "upper": ORDERED,
+        "lower": DATES,
+        "upper": DATES,
         "strict": FLAG,
         "offset": NUMBER,
         "factor": _number(low=5e-324),
@@ -267,10 +280,12 @@ FIELDS: dict[type[Any], dict[str, Kind]] = {
     HasValue: {"feature": ANY_COLUMN, "value": CELL},
     Equivalence: {"first": _part(HasValue), "second": _part(HasValue)},
     Dependency: {
-        "determinant": ANY_COLUMN,
+        "determinant": ANY_OPERAND,
         "result": ANY_COLUMN,
         "values": _several(_pair(CELL, CELL)),
     },
+    DateView: {"what": _choice("date", "days", *DATE_PARTS), "of": _several(ANY_OPERAND)},
+    Steps: {"of": _several(NUMBERS), "limits": _several(NUMBER)},
 }
 
 
