@@ -132,7 +132,7 @@ class MCCE(BaseEstimator):
     --------
     >>> import pandas as pd
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 1.0), search="near")
+    >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.69, 1.0), search="near")
     >>> explainer = explainer.set_params(immutable=["age"], random_state=0).fit(bank)
     >>> result = explainer.explain(bank.iloc[[3]])
     >>> result.changes()
@@ -349,7 +349,7 @@ class MCCE(BaseEstimator):
         Examples
         --------
         >>> from mcce import MCCE
-        >>> salaries = range(50_000, 90_000, 200)
+        >>> salaries = [*range(50_000, 90_000, 400)] * 2
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 50, "salary": salaries})
         >>> explainer = MCCE(lambda frame: frame["salary"], (70_123, 1e9), immutable=["age"])
         >>> result = explainer.set_params(search="near").fit(bank).explain(bank.iloc[[3]])
@@ -360,7 +360,7 @@ class MCCE(BaseEstimator):
         3       1      52   71000
         >>> final.ranges[["feature", "value", "low", "high", "high_open"]]
           feature  value    low   high  high_open
-        0  salary  71000  71000  89800       True
+        0  salary  71000  71000  89600       True
         """
         from .analysis.finalizing import finalize, warn_of_withdrawn
 
@@ -424,7 +424,7 @@ class MCCE(BaseEstimator):
         --------
         >>> from mcce import MCCE
         >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-        >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.7, 0.8), search="near")
+        >>> explainer = MCCE(lambda frame: frame["salary"] / 100, (0.69, 0.81), search="near")
         >>> explainer = explainer.set_params(immutable=["age"], random_state=0).fit(bank)
         >>> result = explainer.explain(bank.iloc[[3]])
         >>> explainer.ranges(result)[["feature", "value", "low", "high", "n_training", "n_tried"]]

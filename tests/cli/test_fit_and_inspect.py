@@ -214,7 +214,9 @@ def test_relations_that_answers_may_break_are_not_among_those_they_keep(here, ca
     train["paid"] = (train["net"] * 3).where(train.index != 5, 1)
     explainer = mcce.MCCE(
         lambda rows: rows["total"] / 600, (0.5, 1), search="sparse", random_state=0
-    ).fit(train)
+    )
+    with pytest.warns(mcce.McceWarning, match="possible: paid"):
+        explainer.fit(train)
     explainer.save("relations.mcce")
     assert not explainer.relations_["enforced"].all()
 

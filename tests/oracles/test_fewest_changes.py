@@ -126,9 +126,12 @@ def test_no_plausible_row_has_fewer_or_smaller_changes(seed, name):
         for at in range(len(people)):
             person = people.iloc[[at]]
             rows = good_rows(case, model, person, search.min_plausibility)
-            best = sorted(costs(case, rows, person, copies))[:n_counterfactuals]
-            answers = costs(case, result.frame[result.owner == at], person, copies)
-            assert [cost[:n_costs] for cost in answers] == [cost[:n_costs] for cost in best]
+            possible = sorted(cost[:n_costs] for cost in costs(case, rows, person, copies))
+            theirs = result.frame[result.owner == at]
+            answers = [cost[:n_costs] for cost in costs(case, theirs, person, copies)]
+            # Further answers ask for something else, so they are not simply the next best.
+            assert answers[:1] == possible[:1]
+            assert set(answers) <= set(possible)
 
 
 @cache

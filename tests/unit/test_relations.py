@@ -331,7 +331,8 @@ def test_answers_keep_what_few_training_rows_break():
 
     assert not explainer.relations_["enforced"].all()
     assert len(result.frame) == 10
-    assert keeps_all(result.frame, tolerance=1e-6).all()
+    # Of people whose start is their end, some orderings are found without strictness.
+    assert all(found.relation.holds(result.frame).all() for found in explainer.fitted_.relations)
 
 
 def test_the_papers_search_looks_for_no_relations():

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from ..candidates import CandidateEncodings, CandidateRows
 from ..kernels import Codes, FloatArray, Int32Array, IntArray
@@ -73,8 +72,10 @@ class Margins:
         """The largest margin that a score can have; NaN if unknown."""
         ends = self.ends
         if ends is None:
+            # Of more than two labels, the score does not tell the lead.
             known = self.rule is not None and self.rule.measure == "margin"
-            return 1.0 - self._threshold if known else math.nan
+            is_binary = len(getattr(self.decision.predictor, "classes_", ())) == 2
+            return 1.0 - self._threshold if known and is_binary else math.nan
         if not self._are_shares:
             return math.nan
         reach = min(1.0, ends.high) - max(0.0, ends.low)
@@ -88,16 +89,14 @@ class Margins:
         low, high = self.rule.low, self.rule.high
         return 0.0 if low <= 0 <= high else (low + high) / 2
 
-    def measure(self, frame: pd.DataFrame, score: FloatArray) -> FloatArray:
-        """The margin of each row; of labels, beyond the lead that is enough."""
+    def measure(self, score: FloatArray) -> FloatArray:
+        """The margin of each score; of labels, beyond the lead that is enough."""
         ends = self.ends
         if ends is not None:
             return ends.margin(score)
         if math.isnan(self.largest):
             return np.full(score.size, np.nan)
-        if len(getattr(self.decision.predictor, "classes_", ())) == 2:
-            return 2 * score - 1 - self._threshold
-        return self.decision.score_margins(frame)[1] - self._threshold
+        return 2 * score - 1 - self._threshold
 
     def require(self, share: float) -> tuple[Decision, float] | None:
         """The decision that asks for a share of the largest margin, and that margin."""
@@ -121,7 +120,7 @@ def measure_margins(
 
     ``counts`` are those of the training values of each mutable feature.
     """
-    margin, surrogate = margins.measure(rows.frame, score), margins.surrogate
+    margin, surrogate = margins.measure(score), margins.surrogate
     in_steps, robust = np.full((2, score.size), np.nan)
     can_tell = surrogate is not None and surrogate.link != "label" and counts is not None
     if surrogate is not None and counts is not None and can_tell:

@@ -338,6 +338,7 @@ class Labels:
         Examples
         --------
         >>> labels = Labels.make({"features": {"salary": {"rounding": 100}}})
+        >>> import pandas as pd
         >>> labels.rounding(Schema.learn(pd.DataFrame({"salary": [30, 50]})))
         {'salary': 100}
         """

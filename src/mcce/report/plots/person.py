@@ -143,8 +143,9 @@ def plot_answers(
     --------
     >>> from mcce import MCCE
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), n_counterfactuals=2)
-    >>> result = explainer.set_params(random_state=0).fit(bank).explain(bank.iloc[[3]])
+    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="paper")
+    >>> explainer = explainer.set_params(n_counterfactuals=2, random_state=0).fit(bank)
+    >>> result = explainer.explain(bank.iloc[[3]])
     >>> ax = plot_answers(result)
     >>> [text.get_text() for text in ax.texts if text.get_text().startswith("Answer")]
     ['Answer 1', 'Answer 2']
