@@ -306,10 +306,9 @@ class HVDM(FeatureDistance):
     """Heterogeneous value difference metric: levels by what the predictor decides.
 
     The root of the sum of squares over features (Wilson and Martinez, Improved Heterogeneous
-    Distance Functions, 1997). Levels differ as the shares of their training rows with each decision
-    do, so a change between levels that the predictor treats alike costs little or nothing. Numbers
-    differ by their distance over four standard deviations (over 1 if they are constant in
-    training).
+    Distance Functions, 1997). Two levels are as far apart as their acceptance rates, so a
+    change between levels that the predictor treats alike costs little or nothing. Numbers differ by
+    their distance over four standard deviations (over 1 if they are constant in training).
 
     Parameters
     ----------

@@ -111,8 +111,8 @@ def least_rows(draws: IntArray, n_samples: int) -> IntArray:
     """Minimum number of allowed training rows in the node that a draw samples from.
 
     One for the first draws: where a leaf holds nothing that a person may have, they back off. After
-    that, every second draw needs more rows the later it comes. The others come from leaves again,
-    since more of these may be all that is missing.
+    that, every second draw needs more rows the later it comes. Every other draw stays in a leaf: more leaf
+    draws may suffice.
 
     Examples
     --------

@@ -200,7 +200,7 @@ class KeepsRelation:
 
 
 class IsPlausible:
-    """Keeps rows that are plausible enough, or no less than the person's own row."""
+    """Keeps rows that are plausible enough, or at least as plausible as the person's own row."""
 
     def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
         self.model, self.min_plausibility = model, min_plausibility
