@@ -420,8 +420,8 @@ def frozen(*features: Hashable, where: Where = None) -> Constraint:
     # Parsed here, so that it raises now rather than when people are explained.
     if isinstance(where, str) and (own_names := Condition(where).own_names):
         raise ConstraintError(
-            f"frozen: the condition {shorten(where)} compares old values, but `where` sees only the "
-            f"person's current row. Write {shorten(own_names[0])}, not "
+            f"frozen: the condition {shorten(where)} compares old values, but `where` sees only "
+            f"the person's current row. Write {shorten(own_names[0])}, not "
             f"{shorten('old.' + own_names[0])}."
         )
     return Frozen(several_features("frozen", features), where)

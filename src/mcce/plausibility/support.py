@@ -48,7 +48,7 @@ class Support:
     def fit(
         self,
         rows: EncodedRows,
-        accepted: IntArray,
+        accepted_rows: IntArray,
         all_rows: IntArray,
         order: IntArray,
         n_jobs: int | None = 1,
@@ -60,7 +60,7 @@ class Support:
             LevelChain.grow(
                 rows.take(chosen), order, responses, n_jobs, associations, contradictions=number > 0
             )
-            for number, chosen in enumerate((accepted, all_rows) if responses.size else ())
+            for number, chosen in enumerate((accepted_rows, all_rows) if responses.size else ())
         ]
         return self
 
