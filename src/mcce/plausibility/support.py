@@ -130,9 +130,7 @@ class LevelChain:
         cls, schema: Schema, responses: IntArray, trees: Trees, *, contradictions: bool
     ) -> LevelChain:
         """Trees that were grown before; see :func:`gather_holdings`."""
-        features = schema.features
-        n_levels = np.array([f.n_codes if f.kind == "categorical" else 0 for f in features])
-        forest = Forest(trees, responses, n_levels)
+        forest = Forest(trees, responses, schema.n_levels)
         return cls(gather_holdings(forest, contradictions=contradictions))
 
     def rejecting_sizes(self, codes: Codes) -> Int32Array:
