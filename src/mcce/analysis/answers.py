@@ -36,7 +36,7 @@ from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
 from ..search.config import ExplainSettings, kept_relations, weighted
 from ..search.plan import default_margin, row_rules
-from ..tables.columns import changed_cells, differ
+from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema
 
@@ -83,7 +83,7 @@ class EncodedAnswers:
     ) -> EncodedAnswers:
         """Any rows as counterfactuals of people."""
         schema = factuals.schema
-        changed = changed_cells(factuals.frame.iloc[owner], rows.frame)
+        changed = _changed(factuals.take(owner), rows)
         moved = [str(schema.names[at]) for at in schema.immutable if changed[at].any()]
         if moved:
             raise SchemaError(
@@ -189,6 +189,17 @@ def numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
     """``counts`` entries for each owner: the owner, and the number among its entries from 0."""
     owner = np.repeat(np.arange(counts.size), counts)
     return owner, times_seen_before(owner)
+
+
+def _changed(factuals: EncodedRows, rows: EncodedRows) -> BoolArray:
+    """Cells that are not the person's own, shape (n_features, n_rows)."""
+    changed = factuals.codes != rows.codes
+    unseen = (factuals.codes < 0) & (rows.codes < 0)
+    for column in np.flatnonzero(unseen.any(axis=1)).tolist():
+        row = np.flatnonzero(unseen[column])
+        before, after = (side.frame.iloc[row, column] for side in (factuals, rows))
+        changed[column, row] = differ(before, after)
+    return changed
 
 
 @dataclass(frozen=True, eq=False)
