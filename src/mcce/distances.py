@@ -91,6 +91,12 @@ class FeatureDistance(BaseEstimator):
     summation: ClassVar[Summation] = Summation()
     # The entries of `to_arrays`: what it learned from the training rows.
     array_names: ClassVar[tuple[str, ...]] = ()
+    # Whether its axes say all: not in subclasses with a ``__call__`` of their own.
+    measured_by_axes: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.measured_by_axes = cls.__call__ is FeatureDistance.__call__
 
     def __init__(self, *, missing: Missing = "level") -> None:
         self.missing = missing
@@ -306,10 +312,9 @@ class HVDM(FeatureDistance):
     """Heterogeneous value difference metric: levels by what the predictor decides.
 
     The root of the sum of squares over features (Wilson and Martinez, Improved Heterogeneous
-    Distance Functions, 1997). Levels differ as the shares of their training rows with each decision
-    do, so a change between levels that the predictor treats alike costs little or nothing. Numbers
-    differ by their distance over four standard deviations (over 1 if they are constant in
-    training).
+    Distance Functions, 1997). Two levels are as far apart as their acceptance rates, so a
+    change between levels that the predictor treats alike costs little or nothing. Numbers differ by
+    their distance over four standard deviations (over 1 if they are constant in training).
 
     Parameters
     ----------
@@ -500,11 +505,6 @@ def find_distance(distance: Any) -> Distance:
     return found
 
 
-def is_registered(distance: Distance) -> bool:
-    """Whether the class of a distance is registered; subclasses of registered ones are not."""
-    return DISTANCES.name_of(type(distance)) is not None
-
-
 def is_gower(distance: Distance) -> bool:
     """Whether a distance is Gower's, with or without weights, and missing cells are levels."""
     return type(distance) is Gower and distance.missing == "level"
@@ -515,23 +515,18 @@ def is_plain_gower(distance: Distance) -> bool:
     return is_gower(distance) and getattr(distance, "weights", None) is None
 
 
-def is_mean(distance: Distance) -> bool:
-    """Whether a distance is a mean over features; those of users are assumed to be."""
-    return not isinstance(distance, FeatureDistance) or distance.summation.mean
-
-
-def axes_of(distance: Distance, candidates: Candidates) -> DistanceAxes | None:
-    """Candidates on the axes of a distance that comes with mcce; None for any other."""
-    if not isinstance(distance, FeatureDistance) or not is_registered(distance):
-        return None
-    return distance.axes(candidates)
+def as_sum(distance: Distance) -> FeatureDistance | None:
+    """The distance as a sum over features; None for one that must be called for all draws."""
+    if isinstance(distance, FeatureDistance) and distance.measured_by_axes:
+        return distance
+    return None
 
 
 def measure_rows(distance: Distance, chosen: CandidateRows) -> FloatArray:
     """Distance of each row to its person, shape (n_rows,)."""
     if not chosen.owner.size:
         return chosen.owner.astype(float)
-    if isinstance(distance, FeatureDistance) and is_registered(distance):
+    if as_sum(distance) is not None:
         # It looks at changes alone, so cells that are the person's own have the same code, OWN.
         codes, own_codes = chosen.codes[:, :, None], np.full_like(chosen.codes, OWN)
         both = Candidates.of(chosen.factuals, chosen.owner, codes, own_codes, chosen.tables)

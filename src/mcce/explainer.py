@@ -507,8 +507,8 @@ class MCCE(BaseEstimator):
         frame
             One row per person without an answer and thing that could be lifted: ``factual``,
             ``lifted``, ``kind`` ("constraint", "bound" or "immutable"), whether the person is then
-            ``answered``, and the ``sparsity`` and ``gower`` of the best answer. One that keeps what
-            was lifted, and everything else, does not count: it was only missed before.
+            ``answered``, and the ``sparsity`` and ``gower`` of the best answer. Answers that
+            also satisfy the lifted constraint do not count: the first search merely missed them.
 
         Raises
         ------
@@ -535,8 +535,8 @@ class MCCE(BaseEstimator):
         frame
             One row each, with its index, and one column ``plausibility``: the share of accepted
             training rows, held out from what was learned, that look at least as unusual. It is a
-            conformal p-value: one in twenty real accepted people has 0.05 or less. It does not
-            know whether a row holds a pair of values that nobody has, which answers may not hold.
+            conformal p-value: one in twenty real accepted people has 0.05 or less. It ignores
+            unseen pairs of values, which answers must also avoid.
 
         Raises
         ------

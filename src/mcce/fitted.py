@@ -191,7 +191,7 @@ def _warn_of_one_decision(valid: BoolArray) -> None:
     some, effect = "No", "there will be no answers"
     if valid.all():
         some, effect = "Every", "there is nobody like them to explain it to"
-    # Those who learn from few rows choose them, accepted ones perhaps.
+    # Small training sets may be hand-picked, so all accepted is no surprise.
     if (valid.all() and valid.size >= MIN_ROWS) or not valid.any():
         warnings.warn(
             f"{some} training row has the desired decision, so {effect}. Check desired and "

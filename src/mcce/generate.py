@@ -80,11 +80,12 @@ def generate(
     block: FactualBlock,
     draws: IntArray,
     seed: int,
-    n_samples: int | None = None,
+    back_off_after: int | None = None,
 ) -> Candidates:
     """Candidates of a block of people.
 
-    The paper draws from leaves alone; draws after ``n_samples`` may back off to larger nodes.
+    The paper draws from leaves alone; draws after the first
+    ``back_off_after`` may back off to larger nodes.
     """
     rows, capabilities = factual_limits.rows, generator.capabilities
     # One person of each group.
@@ -95,8 +96,8 @@ def generate(
     limits = least = None
     if capabilities.limits:
         limits = factual_limits.limits(positions, features_of(generator, rows))
-    if capabilities.back_off and n_samples is not None:
-        least = least_rows(draws, n_samples)
+    if capabilities.back_off and back_off_after is not None:
+        least = least_rows(draws, back_off_after)
     sampled = generator.sample(DrawRequest(given, keys, draws, limits=limits, least=least))
     tables = value_tables(rows, sampled.tables)
     features, codes = _with_tables(rows, tables), sampled.codes
@@ -107,19 +108,19 @@ def generate(
     return Candidates.of(rows, block.positions, codes, own_codes, tables, group)
 
 
-def least_rows(draws: IntArray, n_samples: int) -> IntArray:
+def least_rows(draws: IntArray, back_off_after: int) -> IntArray:
     """Minimum number of allowed training rows in the node that a draw samples from.
 
     One for the first draws: where a leaf holds nothing that a person may have, they back off. After
-    that, every second draw needs more rows the later it comes. The others come from leaves again,
-    since more of these may be all that is missing.
+    that, every second draw needs more rows the later it comes. Every other draw stays in a leaf:
+    more leaf draws may suffice.
 
     Examples
     --------
     >>> least_rows(np.array([0, 1, 100, 101, 200, 999]), 100)
     array([ 1,  1,  1, 10,  1, 90])
     """
-    later = ROWS_PER_ROUND * (draws // n_samples) * (draws % 2)
+    later = ROWS_PER_ROUND * (draws // back_off_after) * (draws % 2)
     return np.maximum(later, 1)
 
 
@@ -130,9 +131,9 @@ def features_of(generator: Generator, rows: EncodedRows) -> Sequence[Feature]:
 
 def tables_of(generator: Generator, rows: EncodedRows) -> Sequence[pd.Series[Any]]:
     """The value tables of a fitted generator: its own, or those of training."""
-    if not generator.capabilities.own_values:
+    if not generator.capabilities.value_tables:
         return rows.tables
-    inventing = require(generator, "own_values", "The generator draws values of its own")
+    inventing = require(generator, "value_tables", "The generator draws values of its own")
     return value_tables(rows, inventing.tables_)
 
 

@@ -112,7 +112,7 @@ class Capabilities:
         accepted rows have is learned in column order.
     saving
         ``to_arrays`` and ``from_arrays``. Needed by ``MCCE.save``.
-    own_values
+    value_tables
         ``tables_`` are the values that it draws from, always the same. Limits are in the codes
         of these tables.
 
@@ -120,7 +120,7 @@ class Capabilities:
     --------
     >>> Capabilities(density=True)
     Capabilities(limits=False, back_off=False, enumeration=False, density=True, visit_order=False,
-                 saving=False, own_values=False)
+                 saving=False, value_tables=False)
     """
 
     limits: bool = False
@@ -129,7 +129,7 @@ class Capabilities:
     density: bool = False
     visit_order: bool = False
     saving: bool = False
-    own_values: bool = False
+    value_tables: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,8 +476,8 @@ class CapableGenerator(Generator, Protocol):
     def tables_(self) -> Sequence[pd.Series[Any]]:
         """The value of each code that it draws, one table per mutable feature, in column order.
 
-        Needed for the capability ``own_values``. Values ascend, missing comes last, and the dtypes
-        are those of training. Every :class:`Draws` has these tables.
+        Needed for the capability ``value_tables``. Values ascend, missing comes last, and the
+        dtypes are those of training. Every :class:`Draws` has these tables.
         """
         ...
 

@@ -388,5 +388,5 @@ def test_a_level_that_was_nearly_spelled_out_is_suggested():
 
 
 def test_who_is_frozen_is_decided_by_their_own_row_alone():
-    with pytest.raises(ConstraintError, match=r"Leave out old\."):
+    with pytest.raises(ConstraintError, match=r"Write 'age', not 'old\.age'"):
         c.frozen("age", where="age > old.age")

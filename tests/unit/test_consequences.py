@@ -406,7 +406,7 @@ def test_a_dependency_that_some_rows_break_moves_nothing_nor_one_that_is_let_go_
 class FewPlans:
     """A generator that draws two codes and one name."""
 
-    capabilities = Capabilities(own_values=True)
+    capabilities = Capabilities(value_tables=True)
     tables_ = (pd.Series(["L1", "S2"]), pd.Series(["small"]), pd.Series([3, 17]))
 
     def fit(self, rows, is_desired, *, seed, n_jobs, verbose):
@@ -432,7 +432,7 @@ def test_values_of_a_generator_that_does_not_declare_them_are_for_the_papers_sea
     class Undeclared(FewPlans):
         capabilities = Capabilities()
 
-    with pytest.raises(ParameterError, match="must say own_values, with all values in tables_"):
+    with pytest.raises(ParameterError, match="must say value_tables, with all values in tables_"):
         explain(fit_plans("balanced", generator=Undeclared()), plans(15, seed=1))
 
 

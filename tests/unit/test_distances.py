@@ -10,7 +10,16 @@ from sklearn.base import clone
 from bank import bank, score
 from bills import bills, value
 from distance_oracle import Oracle, expected_of
-from mcce import HVDM, L1, MCCE, Counterfactuals, Gower, NotFittedError, ParameterError
+from mcce import (
+    HVDM,
+    L1,
+    MCCE,
+    Counterfactuals,
+    FeatureDistance,
+    Gower,
+    NotFittedError,
+    ParameterError,
+)
 from mcce.constraints import derived
 from mcce.protocols import Capabilities, Draws, draw_keys, pick
 from searches import bounded, explain
@@ -91,6 +100,27 @@ def test_a_subclass_of_gower_is_called():
     ]
 
     assert found[0] < found[1]
+
+
+@pytest.mark.parametrize("search", ["paper", "balanced"])
+def test_a_subclass_of_the_base_class_is_ranked_by_its_axes_like_ours(train, people, search):
+    ranked = []
+
+    class City(FeatureDistance):
+        title = "city"
+
+        def axes(self, candidates, places=None):
+            ranked.append(places is None)
+            return super().axes(candidates, places)
+
+    ours, theirs = (
+        make(distance, search).fit(train).explain(people) for distance in (L1(), City())
+    )
+
+    pd.testing.assert_frame_equal(theirs.frame, ours.frame)
+    # The measure ``l1`` is Gower's times the number of features.
+    np.testing.assert_allclose(theirs.measures["city"], ours.measures["l1"], rtol=1e-14)
+    assert any(ranked) == (search == "paper")
 
 
 class SquaredSalary:

@@ -147,7 +147,7 @@ def test_answers_that_fail_when_scored_again_are_replaced():
 class Lattice:
     """A generator that invents numbers half-way between those of training."""
 
-    capabilities = Capabilities(own_values=True)
+    capabilities = Capabilities(value_tables=True)
     tables_ = (pd.Series(np.arange(60, 80, 0.5)), pd.Series(np.arange(0, 20, 0.5)))
 
     def fit(self, rows, is_desired, *, seed, n_jobs, verbose):

@@ -88,7 +88,7 @@ class CTGAN(DrawsCells, BaseEstimator):
     """
 
     array_names = ("modes", "cells", "network")
-    capabilities = Capabilities(limits=True, saving=True, own_values=True)
+    capabilities = Capabilities(limits=True, saving=True, value_tables=True)
 
     def __init__(
         self,

@@ -87,7 +87,7 @@ class MADE(DrawsCells, BaseEstimator):
         density=True,
         visit_order=True,
         saving=True,
-        own_values=True,
+        value_tables=True,
     )
 
     def __init__(

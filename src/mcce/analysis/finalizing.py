@@ -29,9 +29,9 @@ from ..kernels import BoolArray, IntArray, times_seen_before
 from ..search.config import ExplainSettings
 from ..search.explain import measured
 from ..search.stage import SearchOutcome
-from ..tables.columns import as_comparable, plain
+from ..tables.columns import as_comparable, changed_cells, plain
 from ..tables.frames import FrameT
-from ..tables.schema import Schema, changed_cells, gower_gaps
+from ..tables.schema import Schema, gower_gaps
 from .answers import EncodedAnswers, Requirements, Trials, in_chunks
 from .ranges import FoundRanges, RangeSettings, ranges_of, rows_at_once, tabulate
 from .rounding import (
@@ -154,7 +154,7 @@ class _Finalizer:
         answers = EncodedAnswers.make(given.factuals, given.owner, rows, self.requirements.computed)
         trials = Trials(self.requirements, answers)
         valid = before.valid & before.keep_constraints & trials.valid & trials.keep_constraints
-        moved = changed_cells(given.rows, rows).any(axis=0)
+        moved = changed_cells(given.rows.frame, rows.frame).any(axis=0)
         ranges = self._ranges(trials, shown).assign(answer=lambda table: table["answer"] + first)
         return _Part(self._measure(trials, proven & ~moved), valid, ranges)
 
@@ -168,7 +168,7 @@ class _Finalizer:
             np.empty((len(answers), 0), dtype=np.int32),
             1 + times_seen_before(answers.owner),
             trials.score,
-            changed_cells(people, answers.rows).sum(axis=0),
+            changed_cells(people.frame, answers.rows.frame).sum(axis=0),
             gaps.sum(axis=0) / len(gaps),
         )
         outcome = SearchOutcome(

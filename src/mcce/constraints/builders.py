@@ -418,10 +418,11 @@ def frozen(*features: Hashable, where: Where = None) -> Constraint:
     frozen('housing', 'job', where='age > 60')
     """
     # Parsed here, so that it raises now rather than when people are explained.
-    if isinstance(where, str) and Condition(where).own_names:
+    if isinstance(where, str) and (own_names := Condition(where).own_names):
         raise ConstraintError(
-            f"frozen: the condition {shorten(where)} is about people's own rows, so their values "
-            "are no older ones. Leave out old."
+            f"frozen: the condition {shorten(where)} compares old values, but `where` sees only "
+            f"the person's current row. Write {shorten(own_names[0])}, not "
+            f"{shorten('old.' + own_names[0])}."
         )
     return Frozen(several_features("frozen", features), where)
 

@@ -17,7 +17,7 @@ import pandas as pd
 from ..caching import cached_property
 from ..errors import ConstraintError, did_you_mean, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
-from ..tables.columns import differ
+from ..tables.columns import changed_cells
 from ..tables.schema import EncodedRows, Schema
 from .conditions import Condition, check_terms
 from .constraint import Constraint, RowConstraint
@@ -46,10 +46,8 @@ class GivenRows:
     def changed(self, positions: Sequence[int]) -> BoolArray:
         """Which of some features each row changes, shape (n_positions, n_rows)."""
         before, after = self.factuals.frame, self.frame
-        changed = [
-            differ(before.iloc[:, at].iloc[self.owner], after.iloc[:, at]) for at in positions
-        ]
-        return np.array(changed, dtype=bool).reshape(len(changed), self.owner.size)
+        asked = list(positions)
+        return changed_cells(before.iloc[:, asked].iloc[self.owner], after.iloc[:, asked])
 
 
 @dataclass(frozen=True, eq=False)

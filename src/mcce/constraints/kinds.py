@@ -327,15 +327,15 @@ class Frozen(Constraint):
             return np.zeros(0, dtype=bool)
         if callable(self.where):
             rows = people.adapter.rows_to_native(frame.copy().set_axis(people.index))
-            answers = _call_condition(self.quoted, self.where, rows)
+            holds = _call_condition(self.quoted, self.where, rows)
         else:
-            answers = self.where
-        if isinstance(answers, pd.Series) and not answers.index.equals(people.index):
+            holds = self.where
+        if isinstance(holds, pd.Series) and not holds.index.equals(people.index):
             raise ConstraintError(
                 f"{self.quoted}: where is a Series with another index than the frame to explain. "
                 "Give it the same index, or pass a plain list or array."
             )
-        return _to_booleans(self.quoted, answers, len(frame))
+        return _to_booleans(self.quoted, holds, len(frame))
 
 
 @dataclass(frozen=True, repr=False)
@@ -412,15 +412,15 @@ class DeclaredRelation(RowConstraint):
         if frame.empty:
             return np.zeros(len(frame), dtype=bool)
         title = f"relation {shorten(self.title)}"
-        answers = _call_condition(
+        holds = _call_condition(
             title, self.condition, people.schema.adapter.rows_for_predictor(frame.copy())
         )
-        if isinstance(answers, pd.Series) and not answers.index.equals(frame.index):
+        if isinstance(holds, pd.Series) and not holds.index.equals(frame.index):
             raise ConstraintError(
                 f"{title}: the function returned a Series with another index than its rows. "
                 "Return one True or False per row, in the order of the rows."
             )
-        return _to_booleans(title, answers, len(frame))
+        return _to_booleans(title, holds, len(frame))
 
 
 @dataclass(frozen=True, repr=False)
@@ -486,13 +486,13 @@ def _call_condition(title: str, condition: Callable[[Any], Any], rows: Any) -> A
     ).keeping(failure)
 
 
-def _to_booleans(title: str, answers: Any, n_rows: int) -> BoolArray:
+def _to_booleans(title: str, holds: Any, n_rows: int) -> BoolArray:
     """One True or False per row; missing is False."""
-    if np.ndim(answers) != 1:
+    if np.ndim(holds) != 1:
         raise ConstraintError(
-            f"{title}: expected one True or False for each row, got {np.ndim(answers)} dimensions."
+            f"{title}: expected one True or False for each row, got {np.ndim(holds)} dimensions."
         )
-    column = pd.Series(answers if isinstance(answers, pd.Series) else np.asarray(answers))
+    column = pd.Series(holds if isinstance(holds, pd.Series) else np.asarray(holds))
     if len(column) != n_rows or not pd.api.types.is_bool_dtype(column.dtype):
         raise ConstraintError(
             f"{title}: expected one True or False for each of {n_rows} rows, got {len(column)} "

@@ -21,10 +21,10 @@ import pandas as pd
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..predictors.decision import Decision, ScoredRows
-from ..tables.columns import assemble, differ, is_missing, plain_cells
+from ..tables.columns import assemble, changed_cells, is_missing, plain_cells
 from ..tables.dtypes import cast_like
 from ..tables.frames import read_frame
-from ..tables.schema import EncodedRows, changed_cells, check_same_order, gower_gaps
+from ..tables.schema import EncodedRows, check_same_order, gower_gaps
 
 Record = dict[str, Any]
 ANSWERED, ALREADY, UNANSWERED = "answered", "already desired", "no answer"
@@ -77,7 +77,7 @@ def read_answers(data: Any, rows: EncodedRows, decision: Decision, owner: Any) -
     gaps, scored = gower_gaps(before, after), decision.score(after.frame)
     measures = {
         "score": scored.score,
-        "sparsity": changed_cells(before, after).sum(axis=0),
+        "sparsity": changed_cells(before.frame, after.frame).sum(axis=0),
         "gower": gaps.sum(axis=0) / len(gaps),
         "valid": scored.valid,
     }
@@ -90,7 +90,7 @@ def list_changes(
 ) -> pd.DataFrame:
     """One row per changed cell, with the labels of its row."""
     labels = after.index.to_frame(index=False)
-    row, place = np.nonzero(changed_in(before, after))
+    row, place = np.nonzero(changed_cells(before, after).T)
     cells = np.empty((2, row.size), dtype=object)
     for column in np.unique(place):
         here = place == column
@@ -105,13 +105,6 @@ def list_changes(
         "kind": pd.Series(kinds, dtype=str),
     }
     return labels.iloc[row].reset_index(drop=True).join(pd.DataFrame(listed))
-
-
-def changed_in(before: pd.DataFrame, after: pd.DataFrame) -> BoolArray:
-    """Which cells differ, (n_rows, n_columns); rows are matched by position."""
-    columns = zip(before.items(), after.items(), strict=True)
-    changed = [differ(old, new) for (_, old), (_, new) in columns]
-    return np.array(changed, dtype=bool).reshape(len(changed), len(after)).T
 
 
 def _check_owner(owner: Any, frame: pd.DataFrame, rows: EncodedRows) -> IntArray:
@@ -244,7 +237,7 @@ def make_records(
         answers[person].append({"rank": rank, "row": row, "measures": cost, "changes": []})
     listed = [answer for theirs in answers for answer in theirs]
     # By position, since labels may repeat.
-    places, _ = np.nonzero(changed_in(factuals.iloc[owner], frame))
+    places, _ = np.nonzero(changed_cells(factuals.iloc[owner], frame).T)
     for place, change in zip(places.tolist(), as_records(changes), strict=True):
         about = {key: value for key, value in change.items() if key not in ("factual", "rank")}
         listed[place]["changes"].append(about | {"feature": str(about["feature"])})

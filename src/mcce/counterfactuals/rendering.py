@@ -15,10 +15,9 @@ import pandas as pd
 
 from ..errors import missing_extra
 from ..kernels import BoolArray, IntArray
-from ..tables.columns import plain_cells
+from ..tables.columns import changed_cells, plain_cells
 from ..tables.frames import FrameAdapter
 from ..tables.text import short_line
-from .parts import changed_in
 
 MAX_ROWS, MAX_COLUMNS = 30, 15
 MISSING = "\N{EN DASH}"
@@ -37,7 +36,7 @@ def write_table(title: str, factuals: pd.DataFrame, frame: pd.DataFrame, owner: 
     places = np.flatnonzero(n_rows <= MAX_ROWS)
     before, after = factuals.iloc[owner[places]], frame.iloc[places]
     changed: dict[Hashable, BoolArray] = dict(
-        zip(frame.columns, changed_in(before, after).T, strict=True)
+        zip(frame.columns, changed_cells(before, after), strict=True)
     )
     names = _columns(changed)
     rows = _rows(before, after, owner[places], {name: changed[name] for name in names})
@@ -98,7 +97,7 @@ def style_pandas(before: pd.DataFrame, after: pd.DataFrame, owner: IntArray) -> 
         labels = [after.index.get_level_values(name) for name in LABELS]
         index = pd.MultiIndex.from_arrays([owner, *labels], names=["position", *LABELS])
         shown = after.set_axis(index)
-    marks = np.where(changed_in(before, after), MARK, "")
+    marks = np.where(changed_cells(before, after).T, MARK, "")
     styles = pd.DataFrame(marks, index=shown.index, columns=shown.columns)
     try:
         styler = shown.style
@@ -123,7 +122,7 @@ def style_polars(before: pd.DataFrame, after: pd.DataFrame, adapter: FrameAdapte
     labelled = after.set_axis(after.index.set_names(names))
     table = GT(adapter.table_to_native(labelled))
     mark = [style.text(weight="bold", color=INK), style.fill(FILL)]
-    for name, changed in zip(after.columns, changed_in(before, after).T, strict=True):
+    for name, changed in zip(after.columns, changed_cells(before, after), strict=True):
         if changed.any():
             rows = np.flatnonzero(changed).tolist()
             table = table.tab_style(mark, loc.body(columns=name, rows=rows))

@@ -23,10 +23,10 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from ..counterfactuals.parts import changed_in
 from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, shorten
 from ..kernels import IntArray
+from ..tables.columns import changed_cells
 from .people_reader import People, PeopleReader
 from .sources import GROUP_ROWS, ArrowSource, Format, rebatch
 
@@ -177,8 +177,8 @@ def _take(cells: pd.Series[Any], places: IntArray, dtype: Any) -> Any:
 def _changed(result: Counterfactuals[pd.DataFrame]) -> list[str]:
     """Names of the changed features of each answer, as a JSON list."""
     before = result.factuals.iloc[result.owner].reset_index(drop=True)
-    changed = changed_in(before, result.frame.reset_index(drop=True))
-    patterns, which = np.unique(changed, axis=0, return_inverse=True)
+    changed = changed_cells(before, result.frame.reset_index(drop=True))
+    patterns, which = np.unique(changed.T, axis=0, return_inverse=True)
     names = np.array([str(name) for name in result.frame.columns], dtype=object)
     lists = [json.dumps(names[pattern].tolist(), ensure_ascii=False) for pattern in patterns]
     return [lists[at] for at in which.ravel().tolist()]

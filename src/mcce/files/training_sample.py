@@ -184,16 +184,16 @@ class _Sampler:
         """Take a block of rows."""
         positions = np.arange(self._n_seen, self._n_seen + len(frame))
         words = _words(positions if keys is None else keys, self._seed)
-        accepted = self._decision.score(frame).valid
-        group = self._strata.count(frame, accepted)
+        is_desired = self._decision.score(frame).valid
+        group = self._strata.count(frame, is_desired)
         self._check_groups()
         self._n_seen += len(frame)
         # Only together with all rows held is it known which are the lowest of their combination.
         # Ties go to earlier rows, and rows that are held came earlier.
-        may_keep = accepted & self._strata.may_keep(group, words)
+        may_keep = is_desired & self._strata.may_keep(group, words)
         low = True if self._highest is None else words < self._highest
         some = np.flatnonzero(may_keep | low)
-        block = _Held(frame.take(some), words[some], positions[some], group[some], accepted[some])
+        block = _Held(frame.take(some), words[some], positions[some], group[some], is_desired[some])
         self._waiting.append(block)
         if sum(map(len, self._waiting)) > self._n_rows // 4:
             self._prune()
@@ -215,7 +215,7 @@ class _Sampler:
             n_seen=self._n_seen,
             n_kept=len(kept),
             rare=self._rare,
-            strata=self._strata.table(kept.group, kept.accepted),
+            strata=self._strata.table(kept.group, kept.is_desired),
         )
 
     def _check_groups(self) -> None:
@@ -250,12 +250,12 @@ class _Held:
     words: np.ndarray
     positions: IntArray
     group: IntArray
-    accepted: BoolArray
+    is_desired: BoolArray
 
     @classmethod
     def joined(cls, parts: Sequence[_Held]) -> _Held:
         frames = [part.frame for part in parts if len(part)] or [parts[0].frame]
-        names = ("words", "positions", "group", "accepted")
+        names = ("words", "positions", "group", "is_desired")
         arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
         return cls(pd.concat(frames, ignore_index=True), *arrays)
 
@@ -265,7 +265,7 @@ class _Held:
     def take(self, places: IntArray) -> _Held:
         words, positions = self.words[places], self.positions[places]
         frame = self.frame.take(places)
-        return _Held(frame, words, positions, self.group[places], self.accepted[places])
+        return _Held(frame, words, positions, self.group[places], self.is_desired[places])
 
     def by_word(self) -> IntArray:
         """Places of the rows, the lowest number first, of equal ones the first row."""
@@ -273,7 +273,7 @@ class _Held:
 
     def is_rare(self, rare: int) -> BoolArray:
         """Which rows are among the lowest of the accepted ones of their combination."""
-        chosen, some = np.zeros(len(self), dtype=bool), np.flatnonzero(self.accepted)
+        chosen, some = np.zeros(len(self), dtype=bool), np.flatnonzero(self.is_desired)
         order = some[np.lexsort((self.positions[some], self.words[some], self.group[some]))]
         chosen[order[times_seen_before(self.group[order]) < rare]] = True
         return chosen
@@ -307,14 +307,14 @@ class Strata:
         """Number of accepted rows."""
         return int(self._seen[:, 1].sum())
 
-    def count(self, frame: pd.DataFrame, accepted: BoolArray) -> IntArray:
+    def count(self, frame: pd.DataFrame, is_desired: BoolArray) -> IntArray:
         """The number of each row's combination, new ones included, after counting the rows."""
         group = self._numbers(frame)
         grown = self.n_groups - len(self._seen)
         self._seen = np.concatenate([self._seen, np.zeros((grown, 2), dtype=np.int64)])
         self._highest = np.append(self._highest, np.zeros(grown, dtype=np.uint64))
         self._full = np.append(self._full, np.zeros(grown, dtype=bool))
-        counts = np.bincount(2 * group + accepted, minlength=2 * self.n_groups)
+        counts = np.bincount(2 * group + is_desired, minlength=2 * self.n_groups)
         self._seen += counts.reshape(-1, 2)
         return group
 
@@ -339,9 +339,9 @@ class Strata:
             )
         return low
 
-    def table(self, group: IntArray, accepted: BoolArray) -> pd.DataFrame:
+    def table(self, group: IntArray, is_desired: BoolArray) -> pd.DataFrame:
         """One row for each combination and decision that was seen, given the rows that are kept."""
-        kept = np.bincount(2 * group + accepted, minlength=self._seen.size).reshape(
+        kept = np.bincount(2 * group + is_desired, minlength=self._seen.size).reshape(
             self._seen.shape
         )
         by_values = sorted(

@@ -157,11 +157,28 @@ def grow_tree(
         classes,
         n_classes,
         np.ascontiguousarray(response_codes),
-        *(-1 if setting is None else setting for setting in _parts(growth)),
+        *_growth_arguments(growth),
         drawn,
         watch(),
     ]
     return Trees(np.zeros(1, dtype=np.int64), *_native.grow_tree(*arguments))
+
+
+def _growth_arguments(growth: Growth) -> list[int]:
+    """The settings in the order of the compiled code, -1 for None."""
+    settings = [
+        growth.min_samples_leaf,
+        growth.min_samples_split,
+        growth.max_depth,
+        growth.decision_column,
+        growth.grow_undesired,
+        growth.levels_per_row,
+        growth.many_levels,
+        growth.smallest_part,
+        growth.max_features,
+        growth.key,
+    ]
+    return [-1 if setting is None else setting for setting in settings]
 
 
 def boost(bins: ByteArray, n_bins: Int32Array, units: IntArray, boosting: Boosting) -> BoostedNodes:
@@ -171,8 +188,8 @@ def boost(bins: ByteArray, n_bins: Int32Array, units: IntArray, boosting: Boosti
     integers, so the order of rows changes nothing; of equal gains the lowest node, column and cut
     win.
     """
-    arguments: list[Any] = [bins, n_bins, units, *_parts(boosting), watch()]
-    return BoostedNodes(*_native.boost(*arguments))
+    settings = boosting.n_trees, boosting.max_leaves, boosting.min_samples_leaf, boosting.shrinkage
+    return BoostedNodes(*_native.boost(bins, n_bins, units, *settings, watch()))
 
 
 def predict_units(
@@ -341,7 +358,8 @@ def _bind_axes(axes: DistanceAxes) -> _native.Measure:
         for side in (axes.coordinates, axes.own_coordinates)
     )
     arrays = axes.spreads, axes.weights, axes.n_present
-    return _native.Measure(coordinates, own_coordinates, *arrays, *_parts(axes.how))
+    how = axes.how.squared, axes.how.city_block, axes.how.mean, axes.how.ignores_missing
+    return _native.Measure(coordinates, own_coordinates, *arrays, *how)
 
 
 def _bind_limits(limits: DrawLimits | None) -> _native.Limits | None:

@@ -17,9 +17,9 @@ from ..errors import ParameterError
 from ..kernels import BoolArray, FloatArray, IntArray
 from ..parameters import check_real
 from ..predictors.decision import ROWS_PER_CALL
-from ..tables.columns import assemble
+from ..tables.columns import assemble, changed_cells
 from ..tables.dtypes import align_dtype
-from ..tables.schema import changed_cells, gower_gaps
+from ..tables.schema import gower_gaps
 from .evaluator import (
     Evaluator,
     FrameLike,
@@ -326,7 +326,7 @@ def ynn(rows: ResultLike, training: Evaluator, *, k: int = 5) -> pd.Series[float
 
 def changed(pairs: Pairs) -> BoolArray:
     """Cells that differ from the factual's, shape (n_features, n_counterfactuals)."""
-    return changed_cells(pairs.before, pairs.after)
+    return changed_cells(pairs.before.frame, pairs.after.frame)
 
 
 def gaps(pairs: Pairs) -> FloatArray:

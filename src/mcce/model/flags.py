@@ -31,11 +31,12 @@ SHARE, MIN_ROWS = 0.9, 100
 # Integers that number the rows: the share of distinct ones, and how many could lie between them.
 # Of as many random integers from such a range only four fifths would be distinct.
 DISTINCT, SPAN = 0.99, 2.0
-# Counters and codes have many values. Related is what random codes would be once in 30,000 columns.
+# Counters and codes have many values. Four standard errors: about one unrelated column in 30,000
+# exceeds this.
 MANY_VALUES, RELATED, MAX_RELATED_ROWS = 50, 4.0, 20_000
 # The outcome has this many rows on either side, and at most so many levels.
 MIN_SIDE, MAX_LEVELS = 20, 20
-# Rows whose cells are exchanged, of one column at a time, which few columns survive, then of many.
+# Permute 32 rows of each column; repeat with 256 rows for columns without effect.
 N_FIRST, N_MORE, MAX_GROUPS, SAME_SCORE = 32, 256, 200, 1e-9
 # By the evidence that was found: the kind of flag, and why the column has it.
 EVIDENCE = {

@@ -107,10 +107,9 @@ class LeafChain:
 
     def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
         """Take trees that were grown on rows of this schema, in the visit order of features."""
-        levels = [f.n_codes if f.kind == "categorical" else 0 for f in schema.features]
         responses = np.repeat(order, self._n_trees)
         self.schema_: Schema = schema
-        self.forest_: Forest = Forest(trees, responses, np.array([*levels, 0]), self._pooled)
+        self.forest_: Forest = Forest(trees, responses, np.append(schema.n_levels, 0), self._pooled)
         return self
 
     @property

@@ -39,7 +39,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     "density": ("log_likelihood",),
     "visit_order": ("visit_order_",),
     "saving": ("to_arrays", "from_arrays"),
-    "own_values": ("tables_",),
+    "value_tables": ("tables_",),
 }
 
 

@@ -42,6 +42,7 @@ from ..kernels import (
     predict_units,
     sort_rows,
 )
+from ..model.associations import thin_out
 from ..tables.schema import EncodedRows
 
 # Bits for sums over all training rows. Nine more are left for the sum of many trees.
@@ -54,8 +55,7 @@ ROWS_PER_BIN, MIN_BINS = 20, 64
 N_COARSE = 32
 # Levels with fewer rows are rare.
 RARE_LEVEL_ROWS = 10
-# The rows and trees of the screen.
-MAX_ROWS = 2_000
+# The trees of the screen.
 SCREEN_TREES = Boosting(n_trees=24, max_leaves=8, min_samples_leaf=10, shrinkage=4)
 # The arrays and numbers of a saved model.
 NODES = {
@@ -338,8 +338,7 @@ def _by_mean(bins: ByteArray, units: IntArray, n_bins: int) -> IntArray:
 
 def _subsample(table: BinnedColumns, response: FloatArray, row_numbers: IntArray) -> IntArray:
     """At most 2,000 of the rows, evenly from those sorted by their codes, then response."""
-    step = max(-(-row_numbers.size // MAX_ROWS), 1)
-    return row_numbers[np.lexsort((response[row_numbers], table.rank[row_numbers]))[::step]]
+    return thin_out(row_numbers[np.lexsort((response[row_numbers], table.rank[row_numbers]))])
 
 
 def bin_ordered(counts: IntArray, has_missing: bool, max_bins: int) -> ByteArray:

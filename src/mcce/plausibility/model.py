@@ -53,14 +53,14 @@ class PlausibilityModel:
     """What accepted training rows look like."""
 
     def fit(
-        self, rows: EncodedRows, accepted: BoolArray, order: IntArray, n_jobs: int | None = 1
+        self, rows: EncodedRows, is_desired: BoolArray, order: IntArray, n_jobs: int | None = 1
     ) -> PlausibilityModel:
         """Learn from the training rows."""
         # Sorted, so that the order of the training rows changes nothing.
         in_order, rng = sort_rows(rows.codes), np.random.default_rng(0)
-        yes, no = in_order[accepted[in_order]], in_order[~accepted[in_order]]
+        yes, no = in_order[is_desired[in_order]], in_order[~is_desired[in_order]]
         mixed = yes[rng.permutation(yes.size)]
-        self._describe(rows.take(np.flatnonzero(accepted)))
+        self._describe(rows.take(np.flatnonzero(is_desired)))
         is_held_out = self._hold_out(rows.tree_codes[:, mixed])
         most = most_seen(len(rows.schema.features))
         held_out, seen = rows.take(mixed[is_held_out]), mixed[~is_held_out][:most]
@@ -181,7 +181,7 @@ class KnnDistance:
         return n_smaller / max(self.typical_.size, 1)
 
 
-class ChangedRows:
+class IncrementalAssessor:
     """Assesses rows in which people change few of their cells.
 
     A model of a number looks at few columns of a wide table. It scores a row like the

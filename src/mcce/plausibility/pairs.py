@@ -201,7 +201,7 @@ def _empty_cells(
 
 
 def _least(sizes: IntArray) -> float:
-    """How many rows chance must have given an empty cell of all tables of two columns."""
+    """Expected count above which an empty cell is significant over all tables."""
     n_cells = (int(sizes.sum()) ** 2 - int(sizes @ sizes)) // 2
     return max(MIN_EXPECTED, math.log(max(n_cells, 1) / CHANCE))
 

@@ -48,7 +48,7 @@ class Support:
     def fit(
         self,
         rows: EncodedRows,
-        accepted: IntArray,
+        accepted_rows: IntArray,
         all_rows: IntArray,
         order: IntArray,
         n_jobs: int | None = 1,
@@ -60,7 +60,7 @@ class Support:
             LevelChain.grow(
                 rows.take(chosen), order, responses, n_jobs, associations, contradictions=number > 0
             )
-            for number, chosen in enumerate((accepted, all_rows) if responses.size else ())
+            for number, chosen in enumerate((accepted_rows, all_rows) if responses.size else ())
         ]
         return self
 
@@ -130,9 +130,7 @@ class LevelChain:
         cls, schema: Schema, responses: IntArray, trees: Trees, *, contradictions: bool
     ) -> LevelChain:
         """Trees that were grown before; see :func:`gather_holdings`."""
-        features = schema.features
-        n_levels = np.array([f.n_codes if f.kind == "categorical" else 0 for f in features])
-        forest = Forest(trees, responses, n_levels)
+        forest = Forest(trees, responses, schema.n_levels)
         return cls(gather_holdings(forest, contradictions=contradictions))
 
     def rejecting_sizes(self, codes: Codes) -> Int32Array:

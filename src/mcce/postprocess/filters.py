@@ -31,7 +31,7 @@ from ..tables.schema import OWN, EncodedRows, Schema
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
-    from ..plausibility.model import ChangedRows, PlausibilityModel
+    from ..plausibility.model import IncrementalAssessor, PlausibilityModel
     from ..relations.relation import Relation
 
 
@@ -200,14 +200,14 @@ class KeepsRelation:
 
 
 class IsPlausible:
-    """Keeps rows that are plausible enough, or no less than the person's own row."""
+    """Keeps rows that are plausible enough, or at least as plausible as the person's own row."""
 
     def __init__(self, model: PlausibilityModel, min_plausibility: float) -> None:
         self.model, self.min_plausibility = model, min_plausibility
         self._encodings: CandidateEncodings | None = None
         # Of the last call: the people; the nonconformity of their own rows, NaN if unknown; and for
         # wide tables, in which rows are assessed by their changes alone, what assesses them.
-        self._people: tuple[EncodedRows, FloatArray, ChangedRows | None] | None = None
+        self._people: tuple[EncodedRows, FloatArray, IncrementalAssessor | None] | None = None
 
     @property
     def name(self) -> str:
@@ -216,13 +216,13 @@ class IsPlausible:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that are plausible enough."""
-        rows, own, changed_rows = self._read_people(selected.factuals)
+        rows, own, assessor = self._read_people(selected.factuals)
         encodings = self.encodings(selected)
         given = encodings.tree_codes(selected), encodings.numbers(selected)
-        if changed_rows is None:
+        if assessor is None:
             assessed = self.model.assess(*given)
         else:
-            assessed = changed_rows.assess(selected.owner, selected.codes != OWN, *given)
+            assessed = assessor.assess(selected.owner, selected.codes != OWN, *given)
         plausible: BoolArray = assessed.p_value >= self.min_plausibility
         odd = np.flatnonzero(~plausible)
         owner = selected.owner[odd]
@@ -240,13 +240,15 @@ class IsPlausible:
             known = self._encodings = CandidateEncodings(factuals, tables)
         return known
 
-    def _read_people(self, rows: EncodedRows) -> tuple[EncodedRows, FloatArray, ChangedRows | None]:
+    def _read_people(
+        self, rows: EncodedRows
+    ) -> tuple[EncodedRows, FloatArray, IncrementalAssessor | None]:
         known = self._people
         if known is None or known[0] is not rows:
-            from ..plausibility.model import ChangedRows
+            from ..plausibility.model import IncrementalAssessor
 
-            changed_rows = ChangedRows(self.model, rows) if rows.schema.is_wide else None
-            known = self._people = rows, np.full(len(rows), np.nan), changed_rows
+            assessor = IncrementalAssessor(self.model, rows) if rows.schema.is_wide else None
+            known = self._people = rows, np.full(len(rows), np.nan), assessor
         return known
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..candidates import Candidates
-from ..distances import axes_of, is_plain_gower
+from ..distances import as_sum, is_plain_gower
 from ..kernels import BoolArray, Int32Array, IntArray, Listing, rank
 from .filters import RowFilter, RowRules
 
@@ -52,8 +52,8 @@ class RankedCandidates:
         # By filter, in their order: names may be equal.
         self.passed = [_passed(candidates, check) for check in ranking.rules.filters]
         distance = ranking.rules.distance
-        plain = is_plain_gower(distance)
-        self._axes = None if plain else axes_of(distance, candidates)
+        plain, added = is_plain_gower(distance), as_sum(distance)
+        self._axes = None if plain or added is None else added.axes(candidates)
         self._distance = None if plain or self._axes is not None else distance(candidates)
         n_listed = max(N_LISTED, 4 * self.n_wanted)
         self.first = self.list_best(np.arange(candidates.positions.size), n_listed)

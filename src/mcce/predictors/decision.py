@@ -191,7 +191,7 @@ class LabelRule:
     def learn(
         cls,
         probabilities: Probabilities | None,
-        accepted: BoolArray,
+        is_desired: BoolArray,
         *,
         own_threshold: bool = False,
     ) -> LabelRule | None:
@@ -200,12 +200,12 @@ class LabelRule:
         The predicted label is usually the most probable one: a threshold of 0 on the margin. If
         the rows leave hardly any room for another, it is taken to be exactly that.
         """
-        if probabilities is None or accepted.all() or not accepted.any():
+        if probabilities is None or is_desired.all() or not is_desired.any():
             return None
         names: tuple[LabelMeasure, ...] = ("margin", "score")
         for name in names:
             values = probabilities.measure(name)
-            low, high = float(values[~accepted].max()), float(values[accepted].min())
+            low, high = float(values[~is_desired].max()), float(values[is_desired].min())
             if name == "margin" and not own_threshold and low <= 0 <= high <= low + NARROW_MARGIN:
                 return cls(name, 0.0, 0.0)
             if low <= high and math.isfinite(low) and math.isfinite(high):
@@ -215,9 +215,9 @@ class LabelRule:
     def divide(self, probabilities: Probabilities) -> tuple[BoolArray, BoolArray]:
         """Which rows are accepted, and for which others ``predict`` must be called."""
         values = probabilities.measure(self.measure)
-        accepted = values > self.high
+        is_desired = values > self.high
         # Not with <=: if a margin is NaN, ``predict`` must decide.
-        return accepted, ~accepted & ~(values < self.low)
+        return is_desired, ~is_desired & ~(values < self.low)
 
 
 def has_threshold(predictor: Any) -> bool:
@@ -425,8 +425,8 @@ class Decision:
         if self.rule is not None and refused.size:
             rows = frame.iloc[refused].reset_index(drop=True)
             probabilities = self._probabilities(rows)
-            accepted, _ = self.rule.divide(probabilities)
-            misjudged[refused] = accepted & self._has_margin(rows, probabilities)
+            is_desired, _ = self.rule.divide(probabilities)
+            misjudged[refused] = is_desired & self._has_margin(rows, probabilities)
         return fresh, misjudged
 
     def with_margin(self, min_margin: float) -> Decision:

@@ -19,7 +19,8 @@ from ..errors import SchemaError
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, pair
 from ..metrics.matching import number_rows, shared_codes, shared_points
-from ..tables.schema import EncodedRows, changed_cells
+from ..tables.columns import changed_cells
+from ..tables.schema import EncodedRows
 
 # Real rows that each set needs.
 MIN_AUDIT_ROWS = 20
@@ -76,7 +77,7 @@ def read_audited_rows(
     counted = np.ones(rows["released"].codes.shape, dtype=bool)
     if factuals is not None:
         pairs = pair(factuals, released, evaluator)
-        counted = changed_cells(pairs.before, pairs.after)
+        counted = changed_cells(pairs.before.frame, pairs.after.frame)
     codes = dict(zip(rows, shared_codes(list(rows.values())), strict=True))
     return AuditedRows(evaluator, rows, codes, counted)
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..candidates import MeasuredRows
 from ..counterfactuals.parts import Reason
-from ..distances import is_mean
+from ..distances import as_sum
 from ..generate import FactualBlock
 from ..kernels import (
     BoolArray,
@@ -131,9 +131,10 @@ class Loop:
         model = pool_search.knn_model
         self._median_knn = 0.0 if model is None else model.median
         self._price = pool_search.cost.price(self._median_knn)
-        # Costs are about distances summed over the features.
+        # Costs are about distances summed over the features; other distances are taken for means.
         n_features = len(pool_search.task.factuals.schema.features)
-        self._scale = n_features if is_mean(pool_search.ranking.rules.distance) else 1
+        added = as_sum(pool_search.ranking.rules.distance)
+        self._scale = n_features if added is None or added.summation.mean else 1
         # The best answer so far of each person, -1 for none, and its cost.
         self.best: IntArray = np.full(n_people, -1)
         self._best_cost: FloatArray = np.full(n_people, np.inf)

@@ -192,11 +192,11 @@ class Sources:
                 generator, limits, block, draws, fitted.seed, self.pool_search.n_samples
             )
             has_own = candidates.tables is not task.factuals.tables
-            if has_own and not generator.capabilities.own_values:
+            if has_own and not generator.capabilities.value_tables:
                 raise ParameterError(
                     f"The generator {type(generator).__name__} draws values of its own, which only "
                     "the paper's search takes as they come. For other searches its capabilities "
-                    "must say own_values, with all values in tables_."
+                    "must say value_tables, with all values in tables_."
                 )
             # The numbers of the people here, and which of them each draw is for.
             numbers = self._by_position[

@@ -279,6 +279,13 @@ def differ(old: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
     return differs
 
 
+def changed_cells(before: pd.DataFrame, after: pd.DataFrame) -> BoolArray:
+    """Which cells differ, shape (n_columns, n_rows); rows are matched by position."""
+    pairs = zip(before.items(), after.items(), strict=True)
+    changed = [differ(old, new) for (_, old), (_, new) in pairs]
+    return np.array(changed, dtype=bool).reshape(len(changed), len(after))
+
+
 def assemble(cells: Sequence[Any], names: pd.Index[Any]) -> pd.DataFrame:
     """A frame of columns; names may be anything that pandas allows."""
     # Without the dtype, pandas 3 would turn objects that are strings into its string dtype.

@@ -24,7 +24,7 @@ from ..caching import cached_property
 from ..errors import SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, gower_gap
 from . import columns
-from .columns import Kind, differ
+from .columns import Kind, changed_cells
 from .dtypes import align_dtype, choose_columns, to_dtype
 from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
@@ -182,6 +182,12 @@ class Schema:
     def spreads(self) -> FloatArray:
         """Training range of each mutable feature, 0 for categorical and constant ones."""
         return np.array([self.features[column].spread for column in self.mutable])
+
+    @cached_property
+    def n_levels(self) -> IntArray:
+        """Number of levels of each feature that training held, missing included; 0 for numbers."""
+        levels = [f.n_codes if f.kind == "categorical" else 0 for f in self.features]
+        return np.array(levels, dtype=np.int64)
 
     def encode(self, data: Any) -> EncodedRows:
         """Data with these columns, in any order, as codes.
@@ -414,12 +420,6 @@ class EncodedRows:
         return columns.stack(self.cells[column], columns.unwrapped(table))
 
 
-def changed_cells(before: EncodedRows, after: EncodedRows) -> BoolArray:
-    """Which cells differ, shape (n_features, n_rows)."""
-    pairs = zip(before.frame.items(), after.frame.items(), strict=True)
-    return np.array([differ(old, new) for (_, old), (_, new) in pairs])
-
-
 def _is_same(first: Iterable[object], second: Iterable[object]) -> bool:
     """Whether two lists hold the same objects."""
     return all(one is other for one, other in zip(first, second, strict=True))
@@ -427,7 +427,7 @@ def _is_same(first: Iterable[object], second: Iterable[object]) -> bool:
 
 def gower_gaps(before: EncodedRows, after: EncodedRows) -> FloatArray:
     """How far apart cells are in shares of the training range, shape (n_features, n_rows)."""
-    differs = changed_cells(before, after)
+    differs = changed_cells(before.frame, after.frame)
     return np.array(
         [
             gower_gap(

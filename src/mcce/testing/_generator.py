@@ -261,9 +261,9 @@ class _GeneratorCase(Case):
         drawn = copy.sample(self.request())
         self.demand_same(self.values(drawn), check)
 
-    def try_own_values(self) -> None:
+    def try_value_tables(self) -> None:
         """All draws come with the tables that the generator has."""
-        check = "The capability own_values, the tables of draws"
+        check = "The capability value_tables, the tables of draws"
         drawn = self.fitted.sample(self.request())
         tables = list(self.fitted.tables_)
         same = drawn.tables is not None and len(tables) == len(drawn.tables)
