@@ -111,11 +111,14 @@ def warn_of_blocked_actions(
 
 
 def warn_of_possible_formulas(found: Sequence[FoundRelation], *, stacklevel: int) -> None:
-    """Offer the formulas that hold in nearly all rows."""
+    """Offer the formulas that hold in nearly all rows, if they can be declared."""
     possible = [
-        f"{one.relation.name} ({100 * one.share:.1f} %)"
+        # Rounded down: they do not hold in all rows.
+        f"{one.relation.name} ({math.floor(1000 * one.share) / 10:.1f} %)"
         for one in found
-        if isinstance(one.relation, Equality) and not one.enforced
+        if isinstance(one.relation, Equality)
+        and not one.enforced
+        and not any(isinstance(operand, View) for operand in one.relation.operands)
     ]
     if possible:
         warnings.warn(
