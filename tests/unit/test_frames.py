@@ -154,7 +154,9 @@ def test_tables_about_the_answers_have_their_labels_as_columns():
         result = explainer.explain(people("polars"))
 
     plain = result.to_pandas()
-    assert result.measures.columns == ["factual", "rank", "score", "sparsity", "gower", "l1"]
+    measures = ["score", "sparsity", "gower", "l1"]
+    measures += ["margin", "margin_steps", "robust", "margin_word"]
+    assert result.measures.columns == ["factual", "rank", *measures]
     assert result.measures["factual"].to_list() == result.owner.tolist()
     assert result.people["factual"].to_list() == list(range(30))
     assert result.missing["factual"].to_list() == plain.missing.index.tolist()

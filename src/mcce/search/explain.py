@@ -22,7 +22,7 @@ from ..errors import McceWarning, ParameterError, shorten
 from ..fitted import Fitted
 from ..generate import BYTES_PER_CANDIDATE, BYTES_PER_CODE
 from ..kernels import IntArray
-from ..plausibility.margins import measure_margins
+from ..postprocess.margins import measure_margins
 from ..protocols import Callback, Progress, is_private
 from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
@@ -146,7 +146,7 @@ def _further_measures(
         margins_of(fitted), fitted.value_counts, outcome.answers.rows, outcome.answers.score
     )
     model, needs = fitted.plausibility, settings.search.needs
-    # If no training row is accepted, there is no model of accepted rows, and there are no answers.
+    # If no training row is accepted, there is no model of accepted rows: how plausible is unknown.
     no_accepted = not fitted.n_desired and needs.beyond_paper and not is_private(fitted.generator)
     if outcome.computed or model is not None or no_accepted:
         computed = outcome.answers.rows.codes[[column.place for column in outcome.computed]] != OWN
@@ -161,7 +161,8 @@ def _further_measures(
     elif no_accepted:
         from ..plausibility.model import MEASURES
 
-        measures |= {name: np.empty(0, dtype) for name, dtype in MEASURES.items()}
+        n = outcome.answers.owner.size
+        measures |= {name: np.full(n, np.nan).astype(dtype) for name, dtype in MEASURES.items()}
     return measures
 
 

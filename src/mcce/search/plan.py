@@ -55,7 +55,7 @@ from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 
 # Imported where they are used: the paper's search needs none of these.
 if TYPE_CHECKING:
-    from ..plausibility.margins import Margins
+    from ..postprocess.margins import Margins
     from ..relations.consequences import ComputedColumn, Consequences
     from ..relations.relation import FoundRelation
     from .exact import ExactStage
@@ -135,7 +135,7 @@ def default_margin(fitted: Fitted, search: Search | ExactSearch) -> tuple[Decisi
 
 def margins_of(fitted: Fitted) -> Margins:
     """The margins of scores, by what fit learned."""
-    from ..plausibility.margins import Margins
+    from ..postprocess.margins import Margins
 
     return Margins(fitted.decision, fitted.label_rule, fitted.surrogate)
 
