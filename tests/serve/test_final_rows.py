@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from served_bank import running
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
-N_PEOPLE, AT_ONCE = 200, 100
+N_PEOPLE, N_BORROWERS, AT_ONCE = 200, 12, 4
 MADE, ORIGIN = datetime(2026, 11, 19, tzinfo=UTC), Origin("sha256:rows", "test")
 
 
@@ -33,7 +34,7 @@ def german():
 
     explainer = MCCE(score, (0.5, np.inf), immutable=data.immutable, constraints=data.rules)
     explainer.set_params(n_counterfactuals=2, random_state=0).fit(data.features)
-    return explainer, data.features[score(data.features) < 0.5].head(N_PEOPLE)
+    return explainer, data.features[score(data.features) < 0.5].head(N_BORROWERS)
 
 
 def billed():
@@ -83,7 +84,7 @@ def test_final_rows_are_accepted_measured_and_keep_the_rules(case):
     owned = people.iloc[final.owner].reset_index(drop=True)
     rows = final.frame.reset_index(drop=True)
 
-    assert len(people) == N_PEOPLE
+    assert len(people) in (N_PEOPLE, N_BORROWERS)
     assert final.final
     assert not result.final
     assert explainer.finalize(final) is final
@@ -140,7 +141,7 @@ def test_the_service_and_so_the_cards_of_the_page_show_the_final_rows(case):
     with running(create_app(explainer, ServiceSettings())) as client:
         for details in (False, True):
             found = []
-            for start in range(0, N_PEOPLE, AT_ONCE):
+            for start in range(0, len(people), AT_ONCE):
                 some = people.iloc[start : start + AT_ONCE].to_dict("records")
                 asked = {"people": some, "details": details}
                 found += client.post("/explain", json=asked).json()["people"]
@@ -179,7 +180,7 @@ def test_the_report_shows_the_final_rows(case, tmp_path):
 
     content = (tmp_path / "raw").read_text()
     assert content == (tmp_path / "final").read_text()
-    articles = content.split("<article")[1:]
+    articles = [unescape(article) for article in content.split("<article")[1:]]
     changes = final.changes()
     for person, article in enumerate(articles):
         for after in changes.loc[changes["factual"] == person, "after"]:
