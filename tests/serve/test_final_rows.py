@@ -20,7 +20,7 @@ from served_bank import running
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcce.McceWarning")
 
-N_PEOPLE, N_BORROWERS, AT_ONCE = 200, 12, 4
+N_PEOPLE, N_BORROWERS, AT_ONCE = 200, 6, 3
 MADE, ORIGIN = datetime(2026, 11, 19, tzinfo=UTC), Origin("sha256:rows", "test")
 
 
