@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .privacy.private_trees import PrivateTrees as PrivateTrees
     from .search.config import ExactSearch as ExactSearch
     from .search.config import Search as Search
+    from .survival.committee import Survival as Survival
     from .tables.schema import Schema as Schema
 
 # The module of each name above; a test compares them with the imports for type checkers.
@@ -86,6 +87,7 @@ _MODULES = {
     "Schema": "tables.schema",
     "SchemaError": "errors",
     "Search": "search.config",
+    "Survival": "survival.committee",
     "TimeLimitError": "errors",
     "TrainingSample": "files.training_sample",
     "TreeChain": "model.trees",

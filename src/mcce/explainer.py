@@ -49,6 +49,7 @@ from .search.config import (
     check_private,
     check_refit,
     find_search,
+    find_survival,
     needs_of,
     plausibility_model,
     with_held_columns,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from .analysis.answers import Requirements
     from .plausibility.model import PlausibilityModel
     from .plausibility.surrogate import Surrogate
+    from .survival.committee import Retrain, Survival
 
 
 class MCCE(BaseEstimator):
@@ -93,6 +95,11 @@ class MCCE(BaseEstimator):
         generator object, e.g. ``TreeChain(min_samples_leaf=10)``.
     constraints
         How people may change: a list of :mod:`mcce.constraints`, or the path of a file of them.
+    survival
+        The share of retrained models that should accept each answer, such as 0.9, or a
+        :class:`Survival` that says how they are trained; 0 only measures how many do. The models
+        come from ``y`` and ``retrain`` of :meth:`fit`; without these, boosted trees stand for them.
+        None neither requires nor measures it.
     ignore_relations
         Answers keep the relations between columns that hold in all training rows, such as
         ``total = months * price``; ``relations_`` lists them. Pass a list of such names to let
@@ -154,6 +161,7 @@ class MCCE(BaseEstimator):
         score_class: Hashable | None = None,
         generator: str | Generator = "trees",
         constraints: Any = None,
+        survival: float | Survival | None = None,
         ignore_relations: bool | Sequence[str] = False,
         search: SearchName | Search | ExactSearch | None = None,
         n_samples: int | None = None,
@@ -175,6 +183,7 @@ class MCCE(BaseEstimator):
         self.score_class = score_class
         self.generator = generator
         self.constraints = constraints
+        self.survival = survival
         self.ignore_relations = ignore_relations
         self.search = search
         self.n_samples = n_samples
@@ -193,6 +202,7 @@ class MCCE(BaseEstimator):
         y: Any = None,
         *,
         feature_names: Sequence[Hashable] | None = None,
+        retrain: Retrain | None = None,
         max_seconds: float | None = None,
     ) -> Self:
         """Learn from training data how mutable features depend on immutable ones (step 1).
@@ -203,10 +213,14 @@ class MCCE(BaseEstimator):
             Training rows: a pandas or polars frame, a pyarrow table or a 2-D array. The predictor
             always receives this kind of frame.
         y
-            Labels, if you have them. Decisions come from the predictor: labels only tell whether
-            they were left among the columns.
+            Labels, if you have them. Decisions come from the predictor: labels tell whether they
+            were left among the columns, and with ``survival`` models are trained on them.
         feature_names
             Names for the columns of an array; x0, x1, … by default.
+        retrain
+            With ``survival``, a function of rows and labels that trains a predictor like this one,
+            for example with other hyper-parameters each time. None clones an estimator of
+            scikit-learn and fits it with other seeds.
         max_seconds
             Time limit of this call. A fit that takes longer raises an error, and the previous fit
             stands, as it does if the call fails in another way or is interrupted.
@@ -232,7 +246,7 @@ class MCCE(BaseEstimator):
         """
         check_parameters(self)
         check_seconds(max_seconds)
-        request = self._fit_request(feature_names, y)
+        request = self._fit_request(feature_names, y, retrain)
         with time_limit("fit", max_seconds):
             fitted = learn(X, request)
         check_roles(self.roles, fitted.schema.names)
@@ -487,7 +501,9 @@ class MCCE(BaseEstimator):
         requirements = requirements_of(self, constraints)
         check_robustness(n_perturbations, scale, random_state)
         seed = self.seed_ if random_state is None else int(random_state)
-        settings = RobustnessSettings(requirements, int(n_perturbations), float(scale), seed)
+        settings = RobustnessSettings(
+            self.fitted_.decision, requirements, int(n_perturbations), float(scale), seed
+        )
         return measure_robustness(settings, result, verbose=bool(self.verbose))
 
     def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:
@@ -788,7 +804,12 @@ class MCCE(BaseEstimator):
         tags.input_tags.string = True
         return tags
 
-    def _fit_request(self, feature_names: Sequence[Hashable] | None, labels: Any) -> FitRequest:
+    def _fit_request(
+        self,
+        feature_names: Sequence[Hashable] | None,
+        labels: Any,
+        retrain: Retrain | None,
+    ) -> FitRequest:
         """What ``fit`` is to learn, with the generator and the distance by their names."""
         generator, distance = find_generator(self.generator), find_distance(self.distance)
         search = find_search(self.search, private=is_private(generator))
@@ -805,6 +826,8 @@ class MCCE(BaseEstimator):
             distance=distance,
             constraints=self.constraints,
             labels=labels,
+            survival=find_survival(self.survival, search, private=is_private(generator)),
+            retrain=retrain,
             needs=needs_of(search, self.ignore_relations),
             random_state=self.random_state,
             n_jobs=self.n_jobs,
@@ -814,7 +837,7 @@ class MCCE(BaseEstimator):
 
     def _refitter(self, training: Any, fitted: Fitted) -> Callable[[Sequence[Hashable]], Fitted]:
         """A function that fits again with other immutable columns; all else is as it is now."""
-        start = clone(self).set_params(mutable=None, random_state=fitted.seed)
+        start = clone(self).set_params(mutable=None, survival=None, random_state=fitted.seed)
         adapter = fitted.schema.adapter
         named = isinstance(adapter, ArrayAdapter) and adapter.named
         names = fitted.schema.names if named and isinstance(training, np.ndarray) else None

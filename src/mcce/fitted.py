@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .plausibility.model import PlausibilityModel
     from .plausibility.surrogate import Surrogate
     from .relations.relation import FoundRelation
+    from .survival.committee import Retrain, Survival
+    from .survival.lasting import Lasting
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +49,23 @@ class Fitted:
     label_rule: LabelRule | None = None
     plausibility: PlausibilityModel | None = None
     surrogate: Surrogate | None = None
+    lasting: Lasting | None = None
     relations: tuple[FoundRelation, ...] | None = None
     flags: tuple[Flag, ...] | None = None
     training_rows: np.ndarray | None = field(default=None, repr=False)
     value_counts: tuple[IntArray | Int32Array, ...] | None = field(default=None, repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def answering(self) -> Fitted:
+        """The same with the decision that answers need: if they are to last, a stricter one."""
+        lasting = self.lasting
+        if lasting is None or not lasting.share:
+            return self
+        return replace(
+            self, decision=lasting.decision, surrogate=lasting.surrogate, label_rule=None
+        )
 
 
 @dataclass(frozen=True)
@@ -87,6 +100,8 @@ class FitRequest:
     distance: Distance
     constraints: Any
     labels: Any
+    survival: Survival | None
+    retrain: Retrain | None
     needs: Needs
     random_state: int | None
     n_jobs: int | None
@@ -142,12 +157,15 @@ def _learn_more(
     needs = request.needs
     surrogate = _learn_surrogate(rows, scored, fitted.decision) if needs.surrogate else None
     _finish(clock, "surrogate")
+    lasting = _learn_lasting(rows, scored, replace(fitted, surrogate=surrogate), request)
+    _finish(clock, "survival")
     # Last because it keeps the most memory.
     plausibility = _learn_plausibility(rows, scored.valid, fitted.generator, request)
     _finish(clock, "plausibility")
     return replace(
         fitted,
         surrogate=surrogate,
+        lasting=lasting,
         plausibility=plausibility,
         training_rows=np.unique(rows_as_bytes(rows.codes.T)) if needs.training_rows else None,
         value_counts=tuple(_count(rows.codes[column]) for column in rows.schema.mutable),
@@ -212,6 +230,28 @@ def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) 
     from .plausibility.surrogate import Surrogate
 
     return Surrogate.fit(rows, scored, decision)
+
+
+def _learn_lasting(
+    rows: EncodedRows, scored: ScoredRows, fitted: Fitted, request: FitRequest
+) -> Lasting | None:
+    """What answers that last are measured by; None if nobody asks, or nothing can be learned."""
+    if request.survival is None or fitted.surrogate is None:
+        return None
+    from .survival.committee import MarginScale, TrainingData
+    from .survival.lasting import Lasting
+
+    def decide(predictor: Any) -> Decision:
+        return decision_on(fitted.schema, predictor, request.desired, request.score_class)
+
+    return Lasting.learn(
+        TrainingData(rows, scored, request.labels),
+        MarginScale(fitted.surrogate, fitted.decision),
+        request.survival,
+        request.retrain,
+        decide,
+        fitted.seed,
+    )
 
 
 def _learn_plausibility(

@@ -28,6 +28,7 @@ USED_BY_FIT = (
     "score_class",
     "generator",
     "distance",
+    "survival",
     "random_state",
 )
 

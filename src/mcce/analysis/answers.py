@@ -224,9 +224,9 @@ class Requirements:
         # Constraints on whole rows are checked with all others, by the values of rows.
         no_constraints = Constraints.bind(None, fitted.schema)
         recomputes = search.consequences == "recompute"
-        found = default_margin(fitted, settings.search)
+        found = default_margin(fitted.answering, settings.search)
         return cls(
-            fitted.decision.with_margin(search.margin or 0.0),
+            fitted.answering.decision.with_margin(search.margin or 0.0),
             None if found is None else found[0],
             constraints,
             [found.relation for found in relations],

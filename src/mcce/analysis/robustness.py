@@ -20,6 +20,7 @@ import pandas as pd
 
 from ..counterfactuals.result import Counterfactuals, native_table
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
+from ..predictors.decision import Decision
 from ..tables.frames import FrameT
 from ..tables.schema import OWN
 from .answers import (
@@ -38,6 +39,7 @@ ALL_SUBSETS_OF = 8
 class RobustnessSettings:
     """How robustness is measured."""
 
+    decision: Decision
     requirements: Requirements
     n_perturbations: int
     scale: float
@@ -74,8 +76,7 @@ def _measure(settings: RobustnessSettings, answers: EncodedAnswers) -> pd.DataFr
         owner=np.concatenate([answers.owner, made.owner]),
         codes=np.concatenate([answers.codes, made.codes], axis=1),
     )
-    decision = replace(required.decision, min_margin=0.0)
-    scored, margins = decision.score_margins(rows.frame)
+    scored, margins = settings.decision.score_margins(rows.frame)
     valid, of_moved, of_parts = np.split(scored.valid, [n_answers, n_answers + moved.size])
     return pd.DataFrame(
         {

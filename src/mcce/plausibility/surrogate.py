@@ -166,8 +166,8 @@ class Surrogate:
         elif margin:
             low = max(low, (1 + margin) / 2)
         if self.link == "logit":
-            low = -math.inf if low <= 0 else float(_logit(np.array([low]))[0])
-            high = math.inf if high >= 1 else float(_logit(np.array([high]))[0])
+            low = -math.inf if low <= 0 else float(logit(np.array([low]))[0])
+            high = math.inf if high >= 1 else float(logit(np.array([high]))[0])
         return Interval(low, max(low, high))
 
 
@@ -272,11 +272,11 @@ def _response(scored: ScoredRows, link: Link) -> FloatArray:
     if link == "label":
         return scored.valid.astype(np.float64)
     if link == "logit":
-        return _logit(scored.score)
+        return logit(scored.score)
     return np.minimum(np.maximum(scored.score, -MAX_SCORE), MAX_SCORE)
 
 
-def _logit(shares: FloatArray) -> FloatArray:
+def logit(shares: FloatArray) -> FloatArray:
     """Logit of shares, clipped."""
     clipped = np.minimum(np.maximum(shares, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
     return np.log(clipped / (1 - clipped))

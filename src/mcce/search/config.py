@@ -25,6 +25,7 @@ from ..protocols import Distance, Generator, is_private
 if TYPE_CHECKING:
     from ..plausibility.model import PlausibilityModel
     from ..relations.relation import FoundRelation
+    from ..survival.committee import Survival
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near", "nearest", "exact"]
 RankKey = Literal["sparsity", "n_actions", "distance"]
@@ -359,6 +360,26 @@ def find_search(search: Any, *, private: bool) -> Search | ExactSearch:
             f"{shorten(search)}.{did_you_mean(search, PRESETS)}"
         )
     return search
+
+
+def find_survival(given: Any, search: Search | ExactSearch, *, private: bool) -> Survival | None:
+    """How answers are to last: a share, or the object itself."""
+    if given is None:
+        return None
+    from ..survival.committee import Survival
+
+    survival = given if isinstance(given, Survival) else Survival(given)
+    if private or not isinstance(search, Search) or search.is_paper:
+        raise ParameterError(
+            "survival is for the searches beyond the paper, without a proof and with a generator "
+            f"that is not private; got search={search!r}. Leave it out, or use search='balanced'."
+        )
+    if survival.share and search.margin:
+        raise ParameterError(
+            f"survival={given!r} and margin={search.margin!r} both say how far inside the desired "
+            "set answers are to be. Leave one of them out."
+        )
+    return survival
 
 
 def _check_limits(search: Search | ExactSearch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from ..runtime.threads import physical_memory
 from ..tables.schema import OWN
 from .config import ExactSearch, ExplainSettings, Search
 from .plan import default_margin, find_answers, margins_of
-from .stage import Monitor, SearchOutcome, SearchRequest
+from .stage import Monitor, SearchOutcome, SearchRequest, make_request
 
 # So many accepted rows on average have the same immutable values if that is usual.
 N_PEERS = 5
@@ -55,7 +56,8 @@ def explain(
     positions = np.flatnonzero(~scored.valid)
     bar = ProgressBar(positions.size, "explain", settings.verbose)
     monitor = Monitor(positions.size, _watch(bar, callback, deadline))
-    request = SearchRequest(fitted, settings, constraints, rows, scored, monitor, deadline)
+    request = make_request(fitted, settings, constraints, rows, scored, monitor)
+    request = replace(request, deadline=deadline)
     try:
         outcome, stopped = _search(request, positions)
     finally:
@@ -64,7 +66,7 @@ def explain(
         rows,
         scored,
         measured(fitted, settings, outcome),
-        _result_rows(outcome.misses, {}),
+        _result_rows(_as_scored(fitted, outcome.misses), {}),
         outcome.reasons,
         n_evaluated=monitor.n_evaluated,
         n_unstable=outcome.n_unstable,
@@ -73,6 +75,13 @@ def explain(
         consequences=tuple(column.feature.name for column in outcome.computed),
         min_margin=_min_margin(fitted, settings.search),
     )
+
+
+def _as_scored(fitted: Fitted, rows: MeasuredRows) -> MeasuredRows:
+    """Rows with the scores of the predictor alone."""
+    if fitted.answering is fitted:
+        return rows
+    return replace(rows, score=fitted.decision.score(rows.frame).score)
 
 
 def _search(request: SearchRequest, positions: IntArray) -> tuple[SearchOutcome, bool]:
@@ -124,6 +133,7 @@ def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
 
 def measured(fitted: Fitted, settings: ExplainSettings, outcome: SearchOutcome) -> ResultRows:
     """The answers of an outcome, with all their measures."""
+    outcome = replace(outcome, answers=_as_scored(fitted, outcome.answers))
     return _result_rows(outcome.answers, _further_measures(fitted, settings, outcome))
 
 
@@ -156,6 +166,10 @@ def _further_measures(
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
     if isinstance(settings.search, ExactSearch):
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
+    if fitted.lasting is not None:
+        factuals = outcome.answers.rows.factuals
+        rows = factuals.schema.encode(outcome.answers.frame)
+        measures |= fitted.lasting.committee.measures(rows)
     if model is not None:
         measures |= model.measures(outcome.answers.rows)
     elif no_accepted:

@@ -325,6 +325,7 @@ class Pool:
                 best_score=best.get(person),
                 excluding=excluding[person],
                 may_go_on=bool(may_go_on[person]),
+                must_last=self.task.request.without_survival is not None,
             )
             for person in people.tolist()
         }

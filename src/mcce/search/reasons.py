@@ -48,10 +48,12 @@ def reason_of(
     excluding: Collection[RowFilter],
     n_accepted: int = 0,
     may_go_on: bool = True,
+    must_last: bool = False,
 ) -> Reason:
     """Why none of a person's rows is an answer.
 
-    ``excluding`` holds the checks that exclude accepted rows, or rows predicted to be accepted.
+    ``excluding`` holds the checks that exclude accepted rows, or rows predicted to be accepted. If
+    answers ``must_last``, scores are margins that no user knows.
     """
     if not n_rows:
         return NOTHING_TO_CHANGE
@@ -62,9 +64,10 @@ def reason_of(
     if n_accepted:
         excluded = f"Those that the predictor accepted ({n_accepted:,})"
     elif best_score is not None:
-        kind = "refused" if _is_refused(decision, best_score) else "unknown"
-        sentences.append(_what_was_scored(decision, n_rows, n_scored))
-        sentences += _best_score(decision, best_score)
+        is_refused = not must_last and _is_refused(decision, best_score)
+        kind = "refused" if is_refused else "unknown"
+        sentences.append(_what_was_scored(decision, n_rows, n_scored, must_last=must_last))
+        sentences += [] if must_last else _best_score(decision, best_score)
     elif not excluding and may_go_on:
         sentences.append("None of them keeps all constraints and limits of the search.")
     if excluding:
@@ -90,9 +93,10 @@ def kind_of(excludes: RowFilter | Constraint) -> ReasonKind:
     return "too_many_changes" if isinstance(excludes, (IsWithinBound, MaxChanges)) else "ruled_out"
 
 
-def _what_was_scored(decision: Decision, n_rows: int, n_scored: int) -> str:
+def _what_was_scored(decision: Decision, n_rows: int, n_scored: int, *, must_last: bool) -> str:
     """How many rows the predictor scored; it accepted none."""
     margin = f" with margin={decision.min_margin:g}" if decision.min_margin else ""
+    margin = " with the required survival" if must_last else margin
     if n_scored == 1:
         scored = "it" if n_rows == 1 else "the most promising one"
         return f"The predictor scored {scored} and did not accept it{margin}."

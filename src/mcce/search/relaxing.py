@@ -31,7 +31,7 @@ from ..tables.schema import OWN
 from .config import ExplainSettings, kept_relations, plausibility_model
 from .plan import find_answers, row_rules
 from .reasons import kind_of
-from .stage import Monitor, SearchOutcome, SearchRequest
+from .stage import Monitor, SearchOutcome, SearchRequest, make_request
 
 # Imported where it is used: the paper's search needs none of this.
 if TYPE_CHECKING:
@@ -76,6 +76,9 @@ def relaxations(request: SearchRequest, max_constraints: int | None = None) -> I
             lifted = replace(settings, search=replace(settings.search, **change))
             find = partial(find_answers, replace(request, settings=lifted))
             yield Relaxation("bound", name, find, f"{name}={value!r}", reason_kind)
+    if request.without_survival is not None:
+        find = partial(find_answers, request.without_survival)
+        yield Relaxation("bound", "survival", find, "the required survival")
     for constraint in constraints.limiting[:max_constraints]:
         find = partial(find_answers, replace(request, constraints=constraints.without(constraint)))
         in_words = f"the constraint {constraint.name!r}"
@@ -129,7 +132,9 @@ def _brief(request: SearchRequest) -> SearchRequest:
     n_samples = min(N_BRIEF_SAMPLES, settings.n_samples or N_BRIEF_SAMPLES)
     settings = replace(settings, n_samples=n_samples, n_counterfactuals=1, diversity=None)
     settings = replace(settings, search=replace(search, max_samples=n_samples))
-    return replace(request, settings=settings, gives_reasons=False, widens=False)
+    brief = replace(request, settings=settings, gives_reasons=False, widens=False)
+    plain = request.without_survival
+    return brief if plain is None else replace(brief, without_survival=_brief(plain))
 
 
 def _keep_everything(request: SearchRequest, relaxed: MeasuredRows) -> BoolArray:
@@ -142,8 +147,8 @@ def _keep_everything(request: SearchRequest, relaxed: MeasuredRows) -> BoolArray
     keeps: BoolArray = rules.first_broken(relaxed.rows) == 0
     for breaks in constraints.broken(request.factuals, relaxed.owner, relaxed.frame).values():
         keeps &= ~breaks
-    if search.margin and keeps.any():
-        decision = fitted.decision.with_margin(search.margin)
+    if (search.margin or request.without_survival is not None) and keeps.any():
+        decision = fitted.decision.with_margin(search.margin or 0.0)
         keeps[keeps] = decision.score(relaxed.take(keeps).frame).valid
     return keeps
 
@@ -173,9 +178,8 @@ def relaxation_table(
     declined = np.flatnonzero(~scored.valid)
     # No time limit: a stopped search would blame things that are not in the way.
     monitor = Monitor(declined.size, lambda progress: None)
-    request = SearchRequest(
-        fitted, settings, constraints, factuals, scored, monitor, gives_reasons=False
-    )
+    request = make_request(fitted, settings, constraints, factuals, scored, monitor)
+    request = replace(request, gives_reasons=False)
     positions = np.array(sorted(find_answers(request, declined).reasons), dtype=np.int64)
     tried = sorted(relaxations(request), key=lambda relaxation: relaxation.kind == "bound")
     if fit_again is not None:
@@ -228,7 +232,18 @@ def _without_immutable(request: SearchRequest, X: Any, fit_again: FitAgain) -> l
         fitted = fit_again([schema.names[other] for other in immutable if other != column])
         bound = Constraints.bind(request.constraints.listed, fitted.schema)
         factuals = fitted.schema.encode(X)
-        lifted = replace(request, fitted=fitted, constraints=bound, factuals=factuals)
+        scored = request.scored
+        if request.without_survival is not None:
+            # What is fitted again for one column trains no models anew.
+            scored = request.without_survival.scored
+        lifted = replace(
+            request,
+            fitted=fitted,
+            constraints=bound,
+            factuals=factuals,
+            scored=scored,
+            without_survival=None,
+        )
         outcome = find_answers(lifted, positions)
         # An answer that changes the column shows that it was in the way.
         place = int(np.searchsorted(fitted.schema.mutable, column))

@@ -128,6 +128,29 @@ class SearchRequest:
     gives_reasons: bool = True
     # Whether a search beyond the paper adds rows for people without an answer.
     widens: bool = True
+    # The same for answers that need not last.
+    without_survival: SearchRequest | None = None
+
+
+def make_request(
+    fitted: Fitted,
+    settings: ExplainSettings,
+    constraints: Constraints,
+    factuals: EncodedRows,
+    scored: ScoredRows,
+    monitor: Monitor,
+) -> SearchRequest:
+    """A search for those of the people who do not have the desired decision."""
+    request = SearchRequest(fitted, settings, constraints, factuals, scored, monitor)
+    answering = fitted.answering
+    if answering is fitted:
+        return request
+    # What is required of answers is not required of people who are accepted as they are.
+    declined = np.flatnonzero(~scored.valid)
+    score = np.full(len(factuals), np.nan)
+    score[declined] = answering.decision.score(factuals.take(declined).frame).score
+    own = ScoredRows(score, scored.valid)
+    return replace(request, fitted=answering, scored=own, without_survival=request)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""Answers that stay valid when the predictor is trained anew."""
