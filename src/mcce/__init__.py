@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .errors import TimeLimitError as TimeLimitError
     from .errors import WorkerError as WorkerError
     from .errors import WriteError as WriteError
+    from .comparison import ModelComparison as ModelComparison
+    from .comparison import compare_models as compare_models
     from .explainer import MCCE as MCCE
     from .explainer import load as load
     from .files.training_sample import TrainingSample as TrainingSample
@@ -78,6 +80,7 @@ _MODULES = {
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",
+    "ModelComparison": "comparison",
     "NotFittedError": "errors",
     "ParameterError": "errors",
     "PredictorError": "errors",
@@ -93,6 +96,7 @@ _MODULES = {
     "TreeChain": "model.trees",
     "WorkerError": "errors",
     "WriteError": "errors",
+    "compare_models": "comparison",
     "constraints": "constraints",
     "datasets": "datasets",
     "load": "explainer",
