@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from . import protocols as protocols
     from . import report as report
     from . import testing as testing
+    from .comparison import ModelComparison as ModelComparison
+    from .comparison import compare_models as compare_models
     from .counterfactuals.anonymous import AnonymousAnswers as AnonymousAnswers
     from .counterfactuals.result import Counterfactuals as Counterfactuals
     from .distances import HVDM as HVDM
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from .errors import TimeLimitError as TimeLimitError
     from .errors import WorkerError as WorkerError
     from .errors import WriteError as WriteError
-    from .comparison import ModelComparison as ModelComparison
-    from .comparison import compare_models as compare_models
     from .explainer import MCCE as MCCE
     from .explainer import load as load
     from .files.training_sample import TrainingSample as TrainingSample

@@ -15,7 +15,7 @@ import pandas as pd
 
 from .confidence import clopper_pearson
 from .counterfactuals.result import Counterfactuals
-from .errors import ParameterError, SchemaError, did_you_mean, shorten
+from .errors import ParameterError, SchemaError, did_you_mean
 from .explainer import MCCE
 
 # Each end of an interval of a share errs with this chance.
@@ -97,14 +97,11 @@ def compare_models(
 
     Examples
     --------
-    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 25, "salary": range(200, 400, 2)})
-    >>> explainers = [
-    ...     MCCE(lambda frame, least=least: frame["salary"] - least, (0, 1e9), search="near")
-    ...     for least in (300, 310)
-    ... ]
-    >>> old, new = [one.set_params(immutable=["age"]).fit(bank) for one in explainers]
-    >>> compare_models(old, new, bank)
-    ModelComparison(100 people: 0 gain and 5 lose the desired decision; 88.0% of 50 answers are
+    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 25, "salary": [*range(20, 70)] * 2})
+    >>> old = MCCE(lambda rows: rows["salary"], (50, 99), immutable=["age"], search="near")
+    >>> new = MCCE(lambda rows: rows["salary"], (54, 99), immutable=["age"], search="near")
+    >>> compare_models(old.fit(bank), new.fit(bank), bank)
+    ModelComparison(100 people: 0 gain and 8 lose the desired decision; 100.0% of 60 answers are
     refused)
     """
     for name, explainer in (("old", old), ("new", new)):
@@ -113,8 +110,12 @@ def compare_models(
                 f"{name} must be a fitted MCCE, got {type(explainer).__name__}. Fit one for each "
                 "of the two models."
             )
-    was = old.explain(people) if answers is None else answers
-    before, after = was.to_pandas(), new.explain(people).to_pandas()
+    if answers is not None and not isinstance(answers, Counterfactuals):
+        raise ParameterError(
+            f"answers must be what explain returned, got {type(answers).__name__}."
+        )
+    given = old.explain(people) if answers is None else answers
+    before, after = given.to_pandas(), new.explain(people).to_pandas()
     _check_same_people(before, after)
     unknown = [name for name in groups if name not in after.factuals.columns]
     if unknown:
@@ -135,10 +136,6 @@ def compare_models(
 
 def _check_same_people(before: Counterfactuals[Any], after: Counterfactuals[Any]) -> None:
     """Raise unless answers are those of the people."""
-    if not isinstance(before, Counterfactuals):
-        raise ParameterError(
-            f"answers must be what explain returned, got {shorten(type(before).__name__)}."
-        )
     same = set(before.factuals.columns) == set(after.factuals.columns)
     if not same or not before.people.index.equals(after.people.index):
         raise SchemaError(
