@@ -150,7 +150,7 @@ def test_a_pair_of_ones_own_rules_out_no_answer(staff):
 
 def test_pairs_survive_saving_and_others_are_refused(staff, tmp_path):
     from mcce.errors import SavedFileError
-    from mcce.saving.fields import PARTS, Known
+    from mcce.saving.parts import PARTS, Known
 
     model = MCCE(manages, desired=(0.5, 1.0), random_state=0).fit(staff)
     saved, fitted = PARTS["plausibility"], model.fitted_

@@ -32,7 +32,6 @@ from ..tables.schema import Schema
 from . import archive
 from .archive import ensure
 from .cells import pack_adapter, pack_cells, unpack_adapter, unpack_cells
-from .fields import PARTS, Known, check_decision
 from .generators import (
     pack_distance,
     pack_fitted,
@@ -41,8 +40,9 @@ from .generators import (
     unpack_fitted,
     unpack_generator,
 )
+from .parts import PARTS, Known, check_decision, read_whole
 from .probes import check_predictor, check_probes, pack_predictor
-from .values import check_entries, check_hashes, check_integer, pack, unpack
+from .values import check_entries, check_hashes, pack, unpack
 
 Parameters = Mapping[str, Any]
 # What a part is, for those who lack it.
@@ -67,7 +67,7 @@ def save(
     check_inputs(fitted, find_search(parameters["search"], private=is_private(fitted.generator)))
     document["model"] = {"n_desired": fitted.n_desired} | pack_fitted(fitted.generator)
     document["distance"] = pack_distance(fitted.distance)
-    document["draws"] = {"version": DRAWS_VERSION, "seed": pack(fitted.seed, "the seed")}
+    document["draws"] = {"version": DRAWS_VERSION, "seed": fitted.seed}
     may, must = _contents(parameters, fitted.n_desired, fitted.generator)
     for name, kind in PARTS.items():
         value = getattr(fitted, name)
@@ -190,7 +190,7 @@ def _unpack_model(
     if needs.beyond_paper:
         blank = with_limited_inputs(blank, parameters["generator"], schema)
     model = dict(document["model"])
-    n_desired = check_integer(model.pop("n_desired"), "the number of desired rows", 2**53)
+    n_desired = read_whole(model.pop("n_desired"))
     draws = check_entries(document["draws"], ("version", "seed"), "what it says of draws")
     ensure(
         draws["version"] == DRAWS_VERSION,
@@ -202,7 +202,7 @@ def _unpack_model(
         "generator": unpack_fitted(model, blank, schema),
         "n_desired": n_desired,
         "distance": unpack_distance(document["distance"], parameters["distance"], schema),
-        "seed": check_integer(unpack(draws["seed"]), "the seed"),
+        "seed": read_whole(draws["seed"], 2**64 - 1),
     }
 
 

@@ -6,18 +6,15 @@ A file holds no code. Of a generator that is not registered it holds the name of
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from ..distances import FeatureDistance, find_distance
 from ..errors import ParameterError, SavedFileError, shorten
 from ..model.registry import GENERATORS, require, suggest_generators
 from ..protocols import Distance, Generator
 from ..tables.schema import Schema
-from .archive import ARRAY, ARRAY_KINDS, ensure, refused
+from .archive import ensure, refused
 from .values import check_entries, pack, unpack
 
 CUSTOM = "custom generator"
@@ -87,10 +84,7 @@ def pack_fitted(generator: Generator) -> dict[str, Any]:
     """What a fitted generator learned."""
     savable = require(generator, "saving", "Saving needs what the generator learned as arrays")
     arrays = dict(savable.to_arrays())
-    if not is_custom(generator):
-        return arrays
-    _check_plain(arrays, type(generator).__name__)
-    return {CUSTOM: arrays}
+    return {CUSTOM: arrays} if is_custom(generator) else arrays
 
 
 def unpack_fitted(plain: Mapping[str, Any], blank: Generator, schema: Schema) -> Generator:
@@ -106,25 +100,3 @@ def unpack_fitted(plain: Mapping[str, Any], blank: Generator, schema: Schema) ->
     except ValueError as error:
         # It is the user's own code, whose reason is of use.
         raise SavedFileError(f"its generator refused it: {shorten(error, 300)}") from error
-
-
-def _check_plain(value: Any, where: str) -> None:
-    """Raise unless a value is made of arrays and JSON values alone."""
-    kind = type(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
-        return
-    if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
-        return
-    if kind is list:
-        for place, item in enumerate(value):
-            _check_plain(item, f"{where}[{place}]")
-        return
-    if kind is dict and all(type(key) is str for key in value) and value.keys() != {ARRAY}:
-        for key, item in value.items():
-            _check_plain(item, f"{where}[{key!r}]")
-        return
-    raise SavedFileError(
-        f"Cannot save {where} of to_arrays(): a {kind.__name__} is neither an array of numbers "
-        "nor a plain value (None, bool, int, finite float, str, list, or dict with strings as "
-        f"keys other than {ARRAY!r} alone). Nothing was written."
-    )

@@ -17,7 +17,7 @@ from ..protocols import is_private
 from ..tables.schema import Schema
 from . import archive
 from .document import unpack_parameters, unpack_schema
-from .fields import PARTS, Known
+from .parts import PARTS, Known
 from .values import unpack
 
 
@@ -58,7 +58,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
             parameters=parameters,
             schema=schema,
             decision=document["predictor"]["decision"],
-            seed=int(unpack(document["draws"]["seed"])),
+            seed=int(document["draws"]["seed"]),
             n_desired=int(document["model"]["n_desired"]),
             relations=tuple(name for name in enforced if name not in ignored),
             whole_rows={
