@@ -380,7 +380,9 @@ LEARNED = {
         *MODEL, to=of_trees(lambda trees: trees["feature"].__setitem__(inner(trees), 1))
     ),
     "negative tail": put(*TAIL, "usual", "values", to=lambda tail: -tail[::-1]),
-    "descending tail": put(*TAIL, "usual", "values", to=lambda tail: np.arange(tail.size)[::-1] + 1.0),
+    "descending tail": put(
+        *TAIL, "usual", "values", to=lambda tail: np.arange(tail.size)[::-1] + 1.0
+    ),
     "infinite tail": put(*TAIL, "usual", "values", to=lambda tail: tail + np.inf),
     "undefined tail": put(*TAIL, "usual", "values", to=lambda tail: tail * np.nan),
     "long tail": put(*TAIL, "usual", "values", to=np.zeros(10**4)),
@@ -479,9 +481,9 @@ OTHERS = {
     "no count": cell("value_counts", at=0, to=0),
     "counts beyond": put("value_counts", to=lambda counts: counts * 0 + 2**62),
     "list of counts": put("value_counts", to=lambda counts: counts.tolist()),
-    "nobody desired": put("model", "n_desired", to=0),
-    "more desired": put("model", "n_desired", to=N_TRAIN * 9),
-    "boolean desired": put("model", "n_desired", to=True),
+    "nobody desired": put("n_desired", to=0),
+    "more desired": put("n_desired", to=N_TRAIN * 9),
+    "boolean desired": put("n_desired", to=True),
     "visit order": cell("model", "visit_order", at=0, to=99),
     "visited twice": put("model", "visit_order", to=lambda order: order * 0 + 1),
     "version of draws": put("draws", "version", to=99),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..protocols import is_private
-from ..saving.inspection import Inspection, inspect
+from ..saving.document import Inspection, inspect
 from .arguments import InspectArguments
 from .inputs import read_key
 from .terminal import printable, show, show_json, table

@@ -195,7 +195,7 @@ def _take_numbers(column: pd.Series[Any], what: str) -> dict[str, Any]:
 
 def _with_missing(cells: Any, missing: Any) -> Any:
     ensure(type(missing) is bool, "a column does not say whether a cell is missing")
-    return cells.take([*range(len(cells)), *[-1] * missing], allow_fill=True)
+    return cells.take([*range(len(cells)), -1], allow_fill=True) if missing else cells
 
 
 def _make_zoned(zone: Any, values: Any, missing: Any) -> Any:
