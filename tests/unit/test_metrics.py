@@ -222,7 +222,7 @@ def test_measures_agree_with_those_of_the_result(bank):
         metrics.coverage(people, result)
         == 1 - len(result.missing) / (status != "already desired").sum()
     )
-    row = metrics.compare(people, result, bank, **settings).iloc[0]
+    row = metrics.compare(people, result, measured_by).iloc[0]
     assert row["n_measured"] == len(result.frame)
     assert row["sparsity"] == pytest.approx(result.measures["sparsity"].mean())
     assert row["l1_sd"] == pytest.approx(result.measures["l1"].std())
@@ -277,19 +277,15 @@ def test_other_kinds_of_frames_and_other_orders_of_columns_are_the_same_rows():
     pl = pytest.importorskip("polars")
     pytest.importorskip("pyarrow")
     after = answers((20, 35.0, "b"), (40, 20.0, "a"))
-    settings = {"immutable": ["age"], "desired": (30, 1000), "k": 2}
+    settings = {"immutable": ["age"], "desired": (30, 1000)}
+    judge = Evaluator.fit(TRAINING, predictor=rich, **settings)
+    of_polars = Evaluator.fit(
+        pl.from_pandas(TRAINING), predictor=lambda frame: frame["salary"].to_numpy(), **settings
+    )
 
-    plain = metrics.compare(PEOPLE, after, TRAINING, predictor=rich, **settings)
-    turned = metrics.compare(
-        PEOPLE, after[after.columns[::-1]], TRAINING, predictor=rich, **settings
-    )
-    polars = metrics.compare(
-        pl.from_pandas(PEOPLE),
-        pl.from_pandas(after),
-        pl.from_pandas(TRAINING),
-        predictor=lambda frame: frame["salary"].to_numpy(),
-        **settings,
-    )
+    plain = metrics.compare(PEOPLE, after, judge, k=2)
+    turned = metrics.compare(PEOPLE, after[after.columns[::-1]], judge, k=2)
+    polars = metrics.compare(pl.from_pandas(PEOPLE), pl.from_pandas(after), of_polars, k=2)
 
     pd.testing.assert_frame_equal(plain, turned)
     pd.testing.assert_frame_equal(plain, polars)
@@ -642,7 +638,6 @@ WRONG = {
     "k must be at most .* 4, got 5": lambda a: metrics.ynn(a, evaluator(), k=5),
     "k must be a whole number": lambda a: metrics.ynn(a, evaluator(), k=0),
     "empty mapping": lambda a: metrics.compare(PEOPLE, {}, TRAINING),
-    "already has its desired": lambda a: metrics.compare(PEOPLE, a, evaluator(), desired=1),
     "need a predictor": lambda a: Evaluator.fit(TRAINING, desired=1),
     "immutable names columns": lambda a: Evaluator.fit(TRAINING, immutable=["x"]),
     "scale must be": lambda a: metrics.knn_distance(LINE, LINE, k=1, scale="z"),

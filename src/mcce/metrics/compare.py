@@ -6,7 +6,7 @@ cases, so coverage comes first, and ``paired`` keeps only factuals that every me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from ..errors import ParameterError
 from ..kernels import IntArray
-from ..tables.columns import Kind
 from .costs import coverage, gower, l1, redundancy, sparsity, success, violation, ynn
 from .evaluator import (
     Among,
@@ -24,6 +23,7 @@ from .evaluator import (
     ExplainedRows,
     FrameLike,
     ResultLike,
+    Training,
     as_evaluator,
     read_pairs,
 )
@@ -38,13 +38,8 @@ MeasureCall: TypeAlias = Callable[[], ArrayLike] | None
 def compare(
     factuals: FrameLike,
     counterfactuals: ResultLike | Mapping[Hashable, ResultLike],
-    training: FrameLike | Evaluator,
+    training: Training,
     *,
-    immutable: Sequence[Hashable] | None = None,
-    kinds: Mapping[Hashable, Kind] | None = None,
-    predictor: Any = None,
-    desired: Any = None,
-    score_class: Hashable | None = None,
     paired: bool = False,
     tolerance: float = 0.0,
     k: int = 5,
@@ -60,10 +55,8 @@ def compare(
         The result of ``explain``; or one row per factual, all cells missing where there is no
         counterfactual; or a mapping from method names to either.
     training : frame or Evaluator
-        The training data. An evaluator already has the next five arguments.
-    immutable, kinds, predictor, desired, score_class
-        As for :class:`mcce.MCCE`. With a predictor, plausibility is measured against the training
-        rows that have the desired decision, otherwise against all.
+        The training data. An evaluator also knows what is immutable, and the predictor, with which
+        plausibility is measured against the training rows that have the desired decision.
     paired : bool
         Whether to measure only factuals that every method explains.
     tolerance : float
@@ -84,8 +77,7 @@ def compare(
     Raises
     ------
     ParameterError
-        If ``training`` is an evaluator and one of its own settings is passed too, or the mapping
-        is empty.
+        If the mapping is empty.
 
     Examples
     --------
@@ -96,14 +88,7 @@ def compare(
                      coverage  sparsity  sparsity_sd  copies
     counterfactuals       1.0       0.5         0.71     1.0
     """
-    evaluator = as_evaluator(
-        training,
-        immutable=immutable,
-        kinds=kinds,
-        predictor=predictor,
-        desired=desired,
-        score_class=score_class,
-    )
+    evaluator = as_evaluator(training)
     options = {"tolerance": tolerance, "k": k, "random_state": random_state}
     methods = _by_method(counterfactuals)
     read = {name: read_pairs(factuals, rows) for name, rows in methods.items()}
