@@ -191,7 +191,7 @@ BYTES = {
     "seed": (lambda data: edited(data, SEED, b'"seed": 2'), "damaged or was edited: its checksum"),
     "swapped arrays": (
         lambda data: zip_of(
-            members_of(data) | {"model/trees/cut.npy": members_of(data)["model/trees/left.npy"]}
+            members_of(data) | {"model/trees/cut.npy": members_of(data)["model/trees/count.npy"]}
         ),
         "its checksum differs",
     ),
@@ -220,7 +220,7 @@ BYTES = {
     "escape": (lambda data: rewritten(data, b'"points"', b'"\\u0070oints"'), "not written as"),
     "no UTF-8": (lambda data: rewritten(data, b'"points"', b'"\xed\xa0\x80"'), "Cannot load"),
     "another place": (
-        lambda data: rewritten(data, b'"model/trees/left.npy"', b'"model/trees/right.npy"'),
+        lambda data: rewritten(data, b'"model/trees/cut.npy"', b'"model/trees/count.npy"'),
         "at another place",
     ),
     "negative shape": (partial(with_array, header=NPY + "(-1,), }"), "header"),
@@ -315,18 +315,10 @@ def of_trees(change):
     return changed
 
 
-def cross(trees):
-    """Exchange the children of two nodes: every node still has one parent before it."""
-    splits, right = set(np.flatnonzero(trees["feature"] >= 0)), trees["right"]
-    pairs = [(at, at + 1) for at in splits if at + 1 in splits and right[at + 1] < right[at]]
-    (outer, below) = pairs[0]
-    right[outer], right[below] = right[below], right[outer]
-
-
 def empty_a_leaf(trees):
     leaf = np.flatnonzero(trees["feature"] == -1)
     trees["count"][leaf[1]] += trees["count"][leaf[0]]
-    trees["count"][leaf[0]] = trees["start"][leaf[1]] = 0
+    trees["count"][leaf[0]] = 0
     trees["values"][: trees["count"][leaf[1]]] = 0
 
 
@@ -334,8 +326,8 @@ def shrink_a_leaf(trees):
     first, second = np.flatnonzero(trees["count"])[:2]
     trees["count"][second] += trees["count"][first] - 1
     trees["count"][first] = 1
-    trees["start"][second] = trees["start"][first] + 1
-    trees["values"][trees["start"][second] :][: trees["count"][second]].sort()
+    start = trees["count"][:second].sum()
+    trees["values"][start:][: trees["count"][second]].sort()
 
 
 MODEL, ACCEPTED = ("model", "trees"), ("plausibility", "chains", 0)
@@ -346,23 +338,27 @@ TREES = {
     f"{name}, {chain}": put(*way, to=of_trees(change))
     for chain, way in CHAINS.items()
     for name, change in {
-        "crossing": cross,
+        "a leaf less": lambda trees: trees["feature"].__setitem__(-1, 0),
+        "a leaf more": lambda trees: trees["feature"].__setitem__(inner(trees), -1),
+        "a node less": lambda trees: trees.update(feature=trees["feature"][:-1]),
+        "two trees": lambda trees: trees.update(
+            {name: np.tile(trees[name], 2) for name in ("feature", "cut", "count", "values")}
+        ),
         "cut far": lambda trees: trees["cut"].__setitem__(inner(trees), FAR),
         "cut below": lambda trees: trees["cut"].__setitem__(inner(trees), -1),
         "value below": lambda trees: trees["values"].__setitem__(0, -1),
         "value far": lambda trees: trees["values"].__setitem__(-1, FAR),
         "feature far": lambda trees: trees["feature"].__setitem__(inner(trees), 99),
-        "child far": lambda trees: trees["left"].__setitem__(inner(trees), FAR),
-        "child before": lambda trees: trees["right"].__setitem__(inner(trees), 0),
-        "start far": lambda trees: trees["start"].__setitem__(-1, 2**40),
+        "count of a split": lambda trees: trees["count"].__setitem__(inner(trees), 1),
+        "negative count": lambda trees: trees["count"].__setitem__(-1, -1),
         "count far": lambda trees: trees["count"].__setitem__(-1, FAR),
         "counts": lambda trees: trees["count"].fill(0),
-        "roots": lambda trees: trees.update(roots=trees["roots"] + 1),
+        "links": lambda trees: trees.update(left=trees["cut"]),
         "a set less": lambda trees: trees.update(sets=trees["sets"][:-1]),
         "a value less": lambda trees: trees.update(values=trees["values"][:-1]),
         "dtype": lambda trees: trees.update(cut=trees["cut"].astype(np.int64)),
-        "dimensions": lambda trees: trees.update(left=trees["left"][:, None]),
-        "array missing": lambda trees: trees.pop("left"),
+        "dimensions": lambda trees: trees.update(cut=trees["cut"][:, None]),
+        "array missing": lambda trees: trees.pop("cut"),
     }.items()
 }
 SUPPORT = {
