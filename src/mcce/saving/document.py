@@ -44,7 +44,7 @@ from ..tables.schema import Schema
 from . import archive
 from .archive import ensure
 from .cells import pack_adapter, pack_cells, unpack_adapter, unpack_cells
-from .parts import PARTS, Known, check_decision, read_whole
+from .parts import PARTS, Known, check_decision, read, read_plain, write
 from .probes import check_predictor, check_probes, pack_predictor
 from .values import check_entries, check_hashes, pack, unpack
 
@@ -75,14 +75,14 @@ def save(
     document["model"] = pack_fitted(fitted.generator)
     document["distance"] = _pack_distance(fitted.distance)
     required = _contents(parameters, fitted.n_desired, fitted.generator)
-    for name, form in PARTS.items():
+    for name, hint in PARTS.items():
         value = getattr(fitted, name)
         if value is None and required.get(name):
             raise NotFittedError(
                 "search or ignore_relations was changed after fit, which did not learn "
                 f"{NAMES[name]} for the new one. Fit again. Nothing was written."
             )
-        document[name] = None if value is None or name not in required else form.write(value)
+        document[name] = None if value is None or name not in required else write(value, hint)
     document["predictor"] = pack_predictor(fitted)
     archive.write(path, document, key)
 
@@ -277,9 +277,9 @@ def _unpack_model(
     return {
         "schema": schema,
         "generator": unpack_fitted(document["model"], blank, schema),
-        "n_desired": read_whole(document["n_desired"]),
+        "n_desired": read_plain(document["n_desired"], int),
         "distance": _unpack_distance(document["distance"], parameters["distance"], schema),
-        "seed": read_whole(draws["seed"], 2**64 - 1),
+        "seed": read_plain(draws["seed"], int, 2**64 - 1),
     }
 
 
@@ -290,11 +290,11 @@ def _unpack_parts(
     generator, schema, n_desired = (fields[name] for name in ("generator", "schema", "n_desired"))
     required = _contents(parameters, n_desired, generator)
     known, parts = Known(schema, visit_order_of(generator, schema), n_desired), {}
-    for name, form in PARTS.items():
+    for name, hint in PARTS.items():
         plain = document[name]
         ensure(plain is not None or not required.get(name), f"it lacks its part {name!r}")
         ensure(plain is None or name in required, f"it has a part {name!r} that it does not need")
-        parts[name] = None if plain is None else form.read(plain, known)
+        parts[name] = None if plain is None else read(plain, known, hint)
     return parts
 
 
@@ -344,7 +344,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
         given = document["parameters"]
         parameters = unpack_parameters(given) | {"generator": _generator(given["generator"])}
         schema = unpack_schema(document["schema"], parameters)
-        found = PARTS["relations"].read(document["relations"] or [], Known(schema))
+        found = read(document["relations"] or [], Known(schema), PARTS["relations"])
         enforced = [one.relation.name for one in found if one.enforced]
         left_out = parameters["ignore_relations"]
         ignored = left_out if isinstance(left_out, (list, tuple)) else ()

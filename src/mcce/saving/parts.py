@@ -33,7 +33,7 @@ from ..plausibility.surrogate import MAX_ROWS, Surrogate
 from ..predictors.decision import Decision, Interval, LabelRule
 from ..relations import kinds as of_relations
 from ..relations.discovery import most_relations
-from ..relations.relation import Equality, FoundRelation, View
+from ..relations.relation import Equality, FoundRelation, Relation, View
 from ..relations.views import DATE_PARTS, DateView, Steps
 from ..tables.columns import is_time
 from ..tables.schema import EncodedRows, Schema
@@ -73,16 +73,13 @@ class Form(NamedTuple):
     read: Callable[[Any, Known], Any]
 
 
-def form_of(hint: Any) -> Form:
-    """The form of values of a type."""
-    return FORMS.get(hint) or Form(partial(write, hint=hint), partial(read, hint=hint))
-
-
 def write(value: Any, hint: Any) -> Any:
     """A value of a type as plain data and arrays."""
     inner = get_args(hint)
     if hint in FORMS:
         return FORMS[hint].write(value)
+    if hint in PLAIN:
+        return hint(value)
     if NoneType in inner:
         return None if value is None else write(value, inner[0])
     if get_origin(hint) is tuple:
@@ -95,9 +92,16 @@ def write(value: Any, hint: Any) -> Any:
 
 def read(plain: Any, known: Known, hint: Any) -> Any:
     """The value of a type that :func:`write` wrote, checked."""
+    value = (FORMS[hint].read if hint in FORMS else partial(_read, hint=hint))(plain, known)
+    sound = RULES[hint](value, known) if hint in RULES else True
+    ensure(sound, f"it holds a {getattr(hint, '__name__', hint)} that fit cannot have learned")
+    return value
+
+
+def _read(plain: Any, known: Known, hint: Any) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
-    if hint in FORMS:
-        return FORMS[hint].read(plain, known)
+    if hint in PLAIN:
+        return read_plain(plain, hint)
     if NoneType in inner:
         return None if plain is None else read(plain, known, inner[0])
     if origin is tuple:
@@ -112,18 +116,13 @@ def read(plain: Any, known: Known, hint: Any) -> Any:
         ensure(isinstance(plain, str) and plain in inner, "a word is none of those there are")
         return plain
     if hasattr(hint, DATACLASS):
-        return _read_fields(plain, known, hint)
+        given = check_entries(plain, _fields(hint), hint.__name__)
+        return hint(
+            **{name: read(given[name], known, kind) for name, kind in _fields(hint).items()}
+        )
     [(kind, parts)] = plain.items()
     value = read(parts, known, KINDS[kind])
     ensure(isinstance(value, hint), "a relation stands where another one should")
-    return value
-
-
-def _read_fields(plain: Any, known: Known, kind: Any) -> Any:
-    given = check_entries(plain, _fields(kind), kind.__name__)
-    value = kind(**{name: read(given[name], known, hint) for name, hint in _fields(kind).items()})
-    sound = RULES[kind](value, known) if kind in RULES else True
-    ensure(sound, f"it holds a {kind.__name__} that fit cannot have learned")
     return value
 
 
@@ -137,6 +136,14 @@ def _fields(kind: Any) -> dict[str, Any]:
     """The type of each field of a class, or the name of its form."""
     hints = get_type_hints(kind)
     return {one.name: FORMS_OF.get((kind, one.name), hints[one.name]) for one in fields(kind)}
+
+
+def read_plain(plain: Any, kind: Any, most: int = MAX_COUNT) -> Any:
+    """A word, a flag, a finite number, or a count up to ``most``."""
+    sound = type(plain) is kind and (kind is not float or math.isfinite(plain))
+    sound = sound and (kind is not int or 0 <= plain <= most)
+    ensure(sound, f"a {kind.__name__} is missing, or out of its range")
+    return plain
 
 
 def read_array(plain: Any, dtype: type[np.generic], n_dimensions: int = 1) -> np.ndarray:
@@ -154,25 +161,6 @@ def read_codes(plain: Any, schema: Schema) -> Codes:
     return codes
 
 
-def read_whole(plain: Any, most: int = MAX_COUNT) -> int:
-    """A count, a position or a seed."""
-    ensure(type(plain) is int and 0 <= plain <= most, f"a whole number is not from 0 to {most}")
-    return int(plain)
-
-
-def _read_float(plain: Any, known: Known) -> float:
-    ensure(type(plain) is float and math.isfinite(plain), "a number is missing, or not finite")
-    return float(plain)
-
-
-def _read_same(kind: type) -> Callable[[Any, Known], Any]:
-    def read_same(plain: Any, known: Known) -> Any:
-        ensure(type(plain) is kind, f"something else stands where a {kind.__name__} should")
-        return plain
-
-    return read_same
-
-
 def _write_operand(operand: Hashable) -> Any:
     return write(operand, View) if isinstance(operand, View) else pack(operand, "a column name")
 
@@ -185,19 +173,11 @@ def _read_operand(plain: Any, known: Known) -> Hashable:
 
 
 # Classes that say their kind, which tells them apart where several may stand.
-KINDS = {
-    kind.kind: kind
-    for kind in (
-        of_relations.Linear,
-        of_relations.Product,
-        of_relations.Ratio,
-        of_relations.Bound,
-        of_relations.Ordering,
-        of_relations.Equivalence,
-        of_relations.Dependency,
-        DateView,
-        Steps,
-    )
+KINDS: dict[str, Any] = {
+    vars(kind)["kind"]: kind
+    for base in (Relation, Equality, View)
+    for kind in base.__subclasses__()
+    if "kind" in vars(kind)
 }
 
 
@@ -217,8 +197,8 @@ def _read_plausibility(plain: Any, known: Known) -> PlausibilityModel:
     given = check_entries(plain, names, "the plausibility model")
     codes = read_codes(given["codes"], known.schema)
     ensure(codes.shape[1] == known.n_desired, "it has another number of accepted rows")
-    support = _read_support(given["chains"], known)
-    conditionals = _read_conditionals(given["conditionals"], known)
+    support, conditionals = _read_support(given["chains"], known), Conditionals()
+    conditionals.models_ = read(given["conditionals"], known, tuple[Conditional, ...])
     calibration = read(given["calibration"], known, Calibration)
     n_parts = bool(support.chains_) + 2 * len(conditionals.models_)
     ensure(len(calibration.parts) == n_parts, "the calibration has another number of parts")
@@ -248,19 +228,6 @@ def _read_support(plain: Any, known: Known) -> Support:
     return support
 
 
-def _read_conditionals(plain: Any, known: Known) -> Conditionals:
-    conditionals = Conditionals()
-    conditionals.models_ = read(plain, known, tuple[Conditional, ...])
-    numbers = [at for at, one in enumerate(known.schema.features) if one.kind == "numeric"]
-    _check_positions((one.position for one in conditionals.models_), numbers)
-    return conditionals
-
-
-def _check_positions(positions: Iterable[int], among: Iterable[int]) -> None:
-    given = [*positions]
-    ensure(given == sorted(set(given) & set(among)), "its columns are not ascending, or others")
-
-
 def _read_pairs(bins: Any, columns: Any, packed: Any, known: Known) -> EmptyPairs:
     what, sizes = "the pairs of values that no row has", known.schema.n_codes + 1
     for values, dtype, n_dimensions in (
@@ -279,19 +246,6 @@ def _read_pairs(bins: Any, columns: Any, packed: Any, known: Known) -> EmptyPair
     return pairs
 
 
-def _read_flags(plain: Any, known: Known) -> tuple[Flag, ...]:
-    flags: tuple[Flag, ...] = read(plain, known, tuple[Flag, ...])
-    _check_positions((flag.position for flag in flags), range(len(known.schema.features)))
-    return flags
-
-
-def _read_relations(plain: Any, known: Known) -> tuple[FoundRelation, ...]:
-    most = most_relations(len(known.schema.features))
-    ensure(isinstance(plain, list) and len(plain) <= most, f"it has more than {most} relations")
-    found: tuple[FoundRelation, ...] = read(plain, known, tuple[FoundRelation, ...])
-    return found
-
-
 def _read_training_rows(plain: Any, known: Known) -> np.ndarray:
     given = check_entries(plain, ("codes",), "the part of training rows")["codes"]
     return np.unique(rows_as_bytes(read_codes(getattr(given, "T", None), known.schema).T))
@@ -308,35 +262,35 @@ def _read_value_counts(plain: Any, known: Known) -> tuple[IntArray, ...]:
     return parts
 
 
+PLAIN = (float, int, bool, str)
 FORMS: dict[Any, Form] = {
-    float: Form(float, _read_float),
-    int: Form(int, lambda plain, known: read_whole(plain)),
-    bool: Form(bool, _read_same(bool)),
-    str: Form(str, _read_same(str)),
     Hashable: Form(_write_operand, _read_operand),
     Any: Form(lambda cell: pack(cell, "a relation"), lambda plain, known: unpack_cell(plain)),
-    # JSON has no NaN, which says that there is no threshold.
-    "threshold": Form(
-        lambda number: None if math.isnan(number) else number,
-        lambda plain, known: math.nan if plain is None else _read_float(plain, known),
-    ),
     BoostedTrees: Form(
         pack_boosted, lambda plain, known: unpack_boosted(plain, known.schema.n_codes)
     ),
+    PlausibilityModel: Form(_write_plausibility, _read_plausibility),
+    # JSON has no NaN, which says that there is no threshold.
+    "threshold": Form(
+        lambda number: None if math.isnan(number) else number,
+        lambda plain, known: math.nan if plain is None else read_plain(plain, float),
+    ),
+    "training rows": Form(
+        lambda rows: {"codes": rows.view(np.int32).reshape(len(rows), -1)}, _read_training_rows
+    ),
+    "counts": Form(lambda counts: np.concatenate(counts, dtype=np.int64), _read_value_counts),
 }
 # Fields whose form their types do not say.
 FORMS_OF: dict[Any, str] = {(Surrogate, "threshold"): "threshold"}
-# The fields of Fitted that not every file has, which are parts of it by the same name.
+# The types of the fields of Fitted that not every file has, or the names of their forms.
 PARTS = {
-    "label_rule": form_of(LabelRule),
-    "training_rows": Form(
-        lambda rows: {"codes": rows.view(np.int32).reshape(len(rows), -1)}, _read_training_rows
-    ),
-    "value_counts": Form(lambda counts: np.concatenate(counts, dtype=np.int64), _read_value_counts),
-    "relations": Form(form_of(tuple[FoundRelation, ...]).write, _read_relations),
-    "flags": Form(form_of(tuple[Flag, ...]).write, _read_flags),
-    "plausibility": Form(_write_plausibility, _read_plausibility),
-    "surrogate": form_of(Surrogate),
+    "label_rule": LabelRule,
+    "training_rows": "training rows",
+    "value_counts": "counts",
+    "relations": tuple[FoundRelation, ...],
+    "flags": tuple[Flag, ...],
+    "plausibility": PlausibilityModel,
+    "surrogate": Surrogate,
 }
 
 
@@ -389,8 +343,28 @@ def _is_table(pairs: Iterable[tuple[Any, Any]]) -> bool:
     return len(set(values)) == len(values)
 
 
-# What has to hold between the fields of a class, beyond their types.
-RULES: dict[type[Any], Callable[[Any, Known], Any]] = {
+def _ascend(positions: Iterable[int], among: Iterable[int]) -> bool:
+    """Whether positions ascend, and are some of others."""
+    given = [*positions]
+    return given == sorted(set(given) & set(among))
+
+
+def _are_conditionals(models: tuple[Conditional, ...], known: Known) -> Any:
+    numbers = [at for at, one in enumerate(known.schema.features) if one.kind == "numeric"]
+    return _ascend((model.position for model in models), numbers)
+
+
+def _are_flags(flags: tuple[Flag, ...], known: Known) -> Any:
+    return _ascend((flag.position for flag in flags), range(len(known.schema.features)))
+
+
+# What has to hold of the values of a type, and between their fields.
+RULES: dict[Any, Callable[[Any, Known], Any]] = {
+    tuple[FoundRelation, ...]: lambda found, known: (
+        len(found) <= most_relations(len(known.schema.features))
+    ),
+    tuple[Conditional, ...]: _are_conditionals,
+    tuple[Flag, ...]: _are_flags,
     Flag: lambda flag, known: flag.evidence in EVIDENCE,
     LabelRule: lambda rule, known: rule.low <= rule.high,
     Surrogate: _is_surrogate,
