@@ -31,8 +31,8 @@ from ..plausibility.pairs import EmptyPairs
 from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_columns
 from ..plausibility.surrogate import MAX_ROWS, Surrogate
 from ..predictors.decision import Decision, Interval, LabelRule
-from ..relations import kinds as of_relations
 from ..relations.discovery import most_relations
+from ..relations.kinds import Bound, Dependency, Linear, Ordering, Product, Ratio
 from ..relations.relation import Equality, FoundRelation, Relation, View
 from ..relations.views import DATE_PARTS, DateView, Steps
 from ..tables.columns import is_time
@@ -329,7 +329,7 @@ def _is_found(found: FoundRelation, known: Known) -> Any:
 
 def _is_equality(equality: Equality, known: Known) -> Any:
     sound = equality.tolerance >= 0 and equality.rounding >= 0
-    if not isinstance(equality, of_relations.Linear):
+    if not isinstance(equality, Linear):
         return sound and known.hold_numbers(equality.operands)
     summed = all(weight and math.isfinite(1 / weight) for _, weight in equality.terms)
     names = [equality.result, *(name for name, _ in equality.terms)]
@@ -372,14 +372,12 @@ RULES: dict[Any, Callable[[Any, Known], Any]] = {
     Conditional: _is_conditional,
     Calibration: _is_calibration,
     FoundRelation: _is_found,
-    of_relations.Linear: _is_equality,
-    of_relations.Product: _is_equality,
-    of_relations.Ratio: _is_equality,
-    of_relations.Bound: lambda bound, known: bound.low <= bound.high,
-    of_relations.Ordering: lambda one, known: (
-        one.factor > 0 and known.hold_numbers(one.operands, times=True)
-    ),
-    of_relations.Dependency: lambda one, known: _is_table(one.values),
+    Linear: _is_equality,
+    Product: _is_equality,
+    Ratio: _is_equality,
+    Bound: lambda bound, known: bound.low <= bound.high,
+    Ordering: lambda one, known: one.factor > 0 and known.hold_numbers(one.operands, times=True),
+    Dependency: lambda one, known: _is_table(one.values),
     DateView: lambda view, known: view.what in ("date", "days", *DATE_PARTS),
     Steps: lambda steps, known: known.hold_numbers(steps.of),
 }

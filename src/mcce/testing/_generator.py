@@ -26,7 +26,7 @@ from ..kernels import (
 )
 from ..model.registry import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
-from ..saving import archive
+from ..saving.archive import read, write
 from ..saving.document import pack_fitted, unpack_fitted
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
@@ -260,8 +260,8 @@ class _GeneratorCase(Case):
         try:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder, "generator.mcce")
-                archive.write(path, {"model": pack_fitted(self.fitted)})
-                document, _ = archive.read(path)
+                write(path, {"model": pack_fitted(self.fitted)})
+                document, _ = read(path)
             copy = unpack_fitted(document["model"], self.new(), self.schema)
         except Exception as error:
             raise AssertionError(f"{check}: expected a fitted copy, got {error!r}.") from error
