@@ -67,7 +67,6 @@ def test_a_row_whose_cells_are_all_missing_is_no_counterfactual():
         metrics.redundancy(PEOPLE, after, evaluator()),
         metrics.ynn(after, evaluator(), k=1),
         metrics.knn_distance(after, evaluator(), k=1),
-        metrics.isolation(after, evaluator()),
         metrics.copies(after, evaluator()),
     ):
         assert result.index.tolist() == [7, 3]
@@ -395,8 +394,6 @@ def test_generated_rows_may_hold_levels_and_gaps_that_training_does_not_have():
 
     assert metrics.copies(generated, evaluator).sum() == 0
     assert metrics.contradictory_pairs(generated, evaluator).notna().all()
-    assert metrics.outlier_factor(generated, evaluator).notna().all()
-    assert metrics.isolation(generated, evaluator).notna().all()
     assert metrics.closest_record(generated, evaluator, holdout=generated)["holdout_share"] == 0
 
 
@@ -483,24 +480,9 @@ def test_outliers_stand_out():
     )
     rows = pd.DataFrame({"x": [0.0, 5.0], "y": [0.0, -5.0], "l": ["a", "a"]})
 
-    for measure in (metrics.outlier_factor, metrics.isolation, metrics.knn_distance):
-        usual, strange = measure(rows, training)
-        assert strange > 1.3 * usual
-    assert metrics.outlier_factor(rows, training).iloc[0] == pytest.approx(1, abs=0.2)
-    first, again = (metrics.isolation(rows, training, random_state=3) for _ in range(2))
-    assert first.tolist() == again.tolist()
-    assert first.tolist() != metrics.isolation(rows, training, random_state=4).tolist()
+    usual, strange = metrics.knn_distance(rows, training)
 
-
-def test_the_outlier_factor_by_hand():
-    training = pd.DataFrame({"x": [0.0, 1.0, 2.0, 4.0]})
-
-    # Scaled by 4 everything is the same. With k = 1 the reach of a row is its distance to the
-    # nearest: 1, 1, 1, 2, and the density of a row is one over the larger of that reach of its
-    # nearest row and their distance. Of 7 the nearest is 4, whose density is 1/2; 7 itself: 1/3.
-    assert metrics.outlier_factor(pd.DataFrame({"x": [7.0]}), training, k=1).tolist() == (
-        pytest.approx([(1 / 2) / (1 / 3)], rel=1e-6)
-    )
+    assert strange > 1.3 * usual
 
 
 def test_contradictory_pairs_by_hand():
@@ -641,7 +623,6 @@ WRONG = {
     "need a predictor": lambda a: Evaluator.fit(TRAINING, desired=1),
     "immutable names columns": lambda a: Evaluator.fit(TRAINING, immutable=["x"]),
     "scale must be": lambda a: metrics.knn_distance(LINE, LINE, k=1, scale="z"),
-    "less than .* 4, got 4": lambda a: metrics.outlier_factor(LINE, LINE, k=4),
     "two categorical features": lambda a: metrics.contradictory_pairs(LINE, LINE),
     "share must be": lambda a: metrics.contradictory_pairs(LINE, LINE, share=2),
     "at least one row and column": lambda a: metrics.closest_record(FEW, FEW, holdout=EMPTY),

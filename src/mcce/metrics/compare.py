@@ -27,7 +27,7 @@ from .evaluator import (
     as_evaluator,
     read_pairs,
 )
-from .plausibility import contradictory_pairs, distinct, isolation, knn_distance, outlier_factor
+from .plausibility import contradictory_pairs, knn_distance
 from .privacy import copies, mutable_numbers, value_copies
 
 SHARES = ("success", "ynn", "contradictory", "copies", "value_copies")
@@ -43,7 +43,6 @@ def compare(
     paired: bool = False,
     tolerance: float = 0.0,
     k: int = 5,
-    random_state: int = 0,
 ) -> pd.DataFrame:
     """Compute all measures of the counterfactuals of one or more methods.
 
@@ -63,8 +62,6 @@ def compare(
         As for :func:`sparsity`.
     k : int
         Number of nearest training rows.
-    random_state : int
-        Seed of the isolation forest.
 
     Returns
     -------
@@ -89,7 +86,7 @@ def compare(
     counterfactuals       1.0       0.5         0.71     1.0
     """
     evaluator = as_evaluator(training)
-    options = {"tolerance": tolerance, "k": k, "random_state": random_state}
+    options = {"tolerance": tolerance, "k": k}
     methods = _by_method(counterfactuals)
     read = {name: read_pairs(factuals, rows) for name, rows in methods.items()}
     owners = {name: np.unique(explained.owner) for name, (_, explained) in read.items()}
@@ -137,20 +134,13 @@ def _summarise(
 
 
 def _measures(
-    before: pd.DataFrame,
-    after: pd.DataFrame,
-    evaluator: Evaluator,
-    *,
-    tolerance: float,
-    k: int,
-    random_state: int,
+    before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator, *, tolerance: float, k: int
 ) -> dict[str, MeasureCall]:
     schema, has_predictor = evaluator.schema, evaluator.decision is not None
     pairs, rows = (before, after, evaluator), (after, evaluator)
     among: Among = "desired" if has_predictor else "all"
     comparable = not has_predictor or bool(evaluator.desired.any())
     distance = partial(knn_distance, *rows, k=k, among=among)
-    n_near = min(20, distinct(evaluator, among).size - 1) if comparable else 0
     n_categories = sum(feature.kind == "categorical" for feature in schema.features)
     measures: dict[str, tuple[bool, Callable[[], ArrayLike]]] = {
         "sparsity": (True, partial(sparsity, *pairs, tolerance=tolerance)),
@@ -162,11 +152,6 @@ def _measures(
         "ynn": (has_predictor, partial(ynn, *rows, k=k)),
         "knn_distance": (comparable, distance),
         "knn_distance_ranks": (comparable, partial(distance, scale="ranks")),
-        "outlier_factor": (n_near > 0, partial(outlier_factor, *rows, k=n_near, among=among)),
-        "isolation": (
-            comparable,
-            partial(isolation, *rows, among=among, random_state=random_state),
-        ),
         "contradictory": (n_categories > 1, lambda: contradictory_pairs(*rows) > 0),
         "copies": (True, partial(copies, *rows)),
         "value_copies": (

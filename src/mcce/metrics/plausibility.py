@@ -1,4 +1,4 @@
-"""How unlike the training data rows are: nearest rows, outlier factor, contradictory levels.
+"""How unlike the training data rows are: nearest rows, contradictory levels.
 
 Beyond the paper. None of these uses the trees of step 1, so they treat every method alike. Each
 gives one value per row; smaller is more plausible. The distance of two rows is that of ``l1``, the
@@ -13,12 +13,12 @@ rarer than one in 10^8 pairs.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, SchemaError, shorten
+from ..errors import SchemaError
 from ..kernels import (
     MISSING,
     BoolArray,
@@ -27,11 +27,10 @@ from ..kernels import (
     IntArray,
     build_neighbours,
     nearest_distances,
-    rows_as_bytes,
 )
-from ..parameters import check_choice, check_count, check_real
+from ..parameters import check_choice, check_real
 from ..tables.schema import EncodedRows
-from .evaluator import Among, Evaluator, Measured, ResultLike, Training, read_rows
+from .evaluator import Among, ResultLike, Training, read_rows
 from .matching import check_k, shared_points
 
 Scale = Literal["range", "ranks"]
@@ -101,99 +100,6 @@ def _ranks(known: FloatArray, values: FloatArray) -> FloatArray:
     below = np.searchsorted(known, values, side="left")
     up_to = np.searchsorted(known, values, side="right")
     return np.where(values == MISSING, MISSING, (below + up_to) / (2 * known.size))
-
-
-def outlier_factor(
-    rows: ResultLike, training: Training, *, k: int = 20, among: Among = "all"
-) -> pd.Series[float]:
-    """Local outlier factor of each row: about 1 for a typical row, larger for an outlier.
-
-    Euclidean on range-scaled numbers, with 0 or 1 for a category. Of equal training rows only one
-    counts, since many would be infinitely dense. Takes time quadratic in the training rows.
-
-    Parameters
-    ----------
-    rows, training
-        As for :func:`knn_distance`.
-    k : int
-        Number of neighbours.
-    among
-        As for :func:`knn_distance`.
-
-    Returns
-    -------
-    Series
-        Outlier factors.
-
-    Raises
-    ------
-    ParameterError
-        If there are not more than ``k`` distinct training rows.
-
-    Examples
-    --------
-    >>> training = pd.DataFrame({"age": range(20, 60)})
-    >>> outlier_factor(pd.DataFrame({"age": [40, 200]}), training, k=5).round(1).tolist()
-    [1.0, 40.3]
-    """
-    from sklearn.neighbors import LocalOutlierFactor
-
-    own = read_rows(rows, training)
-    places = distinct(own.evaluator, among)
-    check_count("k", k)
-    if k >= places.size:
-        raise ParameterError(
-            f"k must be less than the number of distinct training rows, {places.size}, got "
-            f"{shorten(k)}."
-        )
-    detector = LocalOutlierFactor(n_neighbors=k, novelty=True)
-    return own.to_series(_anomaly(detector, own, places), "outlier_factor")
-
-
-def distinct(evaluator: Evaluator, among: Among) -> IntArray:
-    """Positions of training rows, of equal ones the first."""
-    places = evaluator.among(among)
-    cells = rows_as_bytes(evaluator.rows.codes[:, places].T)
-    return places[np.sort(np.unique(cells, return_index=True)[1])]
-
-
-def isolation(
-    rows: ResultLike, training: Training, *, among: Among = "all", random_state: int = 0
-) -> pd.Series[float]:
-    """Anomaly score of an isolation forest of 100 trees; larger is easier to isolate.
-
-    Parameters
-    ----------
-    rows, training, among
-        As for :func:`knn_distance`.
-    random_state : int
-        Seed of the forest.
-
-    Returns
-    -------
-    Series
-        Scores between 0 and 1.
-
-    Examples
-    --------
-    >>> training = pd.DataFrame({"age": range(20, 60)})
-    >>> usual, unusual = isolation(pd.DataFrame({"age": [40, 90]}), training)
-    >>> usual < unusual
-    True
-    """
-    from sklearn.ensemble import IsolationForest
-
-    check_count("random_state", random_state, least=0)
-    own = read_rows(rows, training)
-    detector = IsolationForest(n_estimators=100, random_state=random_state)
-    return own.to_series(_anomaly(detector, own, own.evaluator.among(among)), "isolation")
-
-
-def _anomaly(detector: Any, own: Measured, places: IntArray) -> FloatArray:
-    """Score of each row by a detector of scikit-learn, which gives it with the opposite sign."""
-    detector.fit(own.evaluator.matrix(own.evaluator.rows)[places])
-    points = own.evaluator.matrix(own.after)
-    return np.asarray(-detector.score_samples(points) if len(points) else [])
 
 
 def contradictory_pairs(
