@@ -281,7 +281,7 @@ NOT_SAVED = {
     "distance": ({"distance": Far()}, "the parameter distance: it holds a .*Far"),
     "fitted distance": ({"distance": Gower(np.ones(4))}, "the parameter distance: it holds a"),
     "generator": ({"generator": Unsavable()}, "the generator Unsavable: .* capability 'saving'"),
-    "arrays": ({"generator": Careless()}, "'model/custom generator/when/1': .* of type object"),
+    "arrays": ({"generator": Careless()}, "'model/when/1': .* of type object"),
     "relation": ({"constraints": [c.relation("mine", lambda f: f["age"] > 0)]}, ".*constraints"),
     "frozen": ({"constraints": [c.frozen("salary", where=np.array([True] * 9))]}, ".*constraints"),
 }

@@ -241,14 +241,14 @@ def unpack_schema(plain: Any, parameters: Parameters) -> Schema:
     check_text(names)
     check_roles(parameters["roles"], names)
     none = pd.DataFrame(columns=pd.Index(names, dtype=object, tupleize_cols=False))
-    fixed = immutable_columns(parameters["immutable"], parameters["mutable"], none)
+    fixed = set(immutable_columns(parameters["immutable"], parameters["mutable"], none))
     kinds = check_kinds(parameters["kinds"], none)
     features = tuple(_unpack_feature(**one, fixed=fixed, kinds=kinds) for one in given["features"])
     return Schema(features, unpack_adapter(given["frames"], features))
 
 
 def _unpack_feature(
-    name: Any, kind: Any, table: Any, fixed: list[Hashable], kinds: Mapping[Hashable, Any]
+    name: Any, kind: Any, table: Any, fixed: set[Hashable], kinds: Mapping[Hashable, Any]
 ) -> Feature:
     """A feature learned like one of training data, which checks the table."""
     cells = unpack_cells(table).rename(unpack(name))

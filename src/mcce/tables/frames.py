@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Library = Literal["polars", "pyarrow"]
+# Types of polars that Arrow does not have.
+NOT_IN_ARROW = ("Object", "Int128", "UInt128")
 # A frame of a user: results come in the kind of frame in which people came.
 FrameT = TypeVar("FrameT")
 
@@ -231,10 +233,8 @@ def _as_arrow(data: Any) -> tuple[Library, pa.Table, dict[str, str]]:
         raise _no_frame(data)
     type_names = {name: str(type_) for name, type_ in data.schema.items()}
     for name, type_name in type_names.items():
-        try:
-            data[name].head(0).to_arrow()
-        except pa.ArrowException:
-            raise _unknown_type(name, type_name) from None
+        if type_name in NOT_IN_ARROW:
+            raise _unknown_type(name, type_name)
     return "polars", data.to_arrow().combine_chunks(), type_names
 
 
