@@ -112,7 +112,7 @@ def check_entries(plain: Any, names: Iterable[str], what: str) -> dict[str, Any]
 
 def _zone_name(zone: Any) -> Any:
     """Name in the tz database; the zones that pandas 2 takes by default have it as zone."""
-    return getattr(zone, "key", None) or getattr(zone, "zone", None)
+    return zone.key if isinstance(zone, ZoneInfo) else getattr(zone, "zone", None)
 
 
 def for_pandas(zone: dt.tzinfo | None) -> Any:
@@ -166,7 +166,7 @@ def _codec(value: Any) -> Codec | None:
     if isinstance(value, np.generic) and SCALAR.fullmatch(value.dtype.newbyteorder("<").str):
         kind = np.generic
     if isinstance(value, dt.tzinfo) and kind is not dt.timezone:
-        kind = ZoneInfo if _zone_name(value) else None
+        kind = ZoneInfo if _zone_name(value) else dt.tzinfo
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
     return next((codec for codec, names in REGISTERED.items() if names.name_of(kind)), None)
