@@ -31,9 +31,9 @@ def _content(path: str, found: Inspection) -> dict[str, Any]:
     return {
         "file": path,
         "bytes": Path(path).stat().st_size,
-        "format_version": found.version,
-        "written_by": dict(found.written_by),
-        "signed": found.signed,
+        "format_version": found.about["version"],
+        "written_by": found.about["written_by"],
+        "signed": found.about["signed"],
         "columns": [
             {
                 "name": str(feature.name),

@@ -323,9 +323,7 @@ def _contents(parameters: Parameters, n_desired: int, generator: Generator) -> d
 class Inspection:
     """What a saved file holds."""
 
-    version: int
-    written_by: Mapping[str, str]
-    signed: bool
+    about: Mapping[str, Any]
     parameters: Mapping[str, Any]
     schema: Schema = field(repr=False)
     decision: Mapping[str, Any]
@@ -350,9 +348,7 @@ def inspect(path: str | os.PathLike[str], key: bytes | None = None) -> Inspectio
         ignored = left_out if isinstance(left_out, (list, tuple)) else ()
         accepted, training = document["plausibility"], document["training_rows"]
         return Inspection(
-            version=about["version"],
-            written_by=about["written_by"],
-            signed=about["signed"],
+            about=about,
             parameters=parameters,
             schema=schema,
             decision=document["predictor"]["decision"],
