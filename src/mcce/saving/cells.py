@@ -18,11 +18,23 @@ from pandas.api.types import is_object_dtype
 
 from ..errors import SavedFileError, missing_extra
 from ..tables.features import Feature
-from ..tables.frames import PANDAS_ADAPTER, ArrayAdapter, ArrowAdapter, FrameAdapter, Library
+from ..tables.frames import (
+    PANDAS_ADAPTER,
+    ArrayAdapter,
+    ArrowAdapter,
+    FrameAdapter,
+    Library,
+    read_frame,
+)
 from .archive import ARRAY_KINDS, ensure
 from .values import check_hashes, for_pandas, pack, unpack, unpack_cell
 
 MASKED = re.compile("U?Int(8|16|32|64)|Float(32|64)|boolean")
+
+
+def is_category(dtype: Any) -> bool:
+    """Whether a dtype is a category, ordered or not."""
+    return isinstance(dtype, pd.CategoricalDtype)
 
 
 class Storage(NamedTuple):
@@ -77,28 +89,17 @@ def _arrow_adapter(features: Sequence[Feature], kind: Library, schema: str) -> A
             "pyarrow", "frames", f"An explainer that was fitted on {kind} frames"
         ) from error
     types = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema)))
-    same = sorted(types.names) == sorted(str(feature.name) for feature in features)
-    ensure(same, "the columns of its frames are not those of its features")
     dtypes = {feature.name: feature.table.dtype for feature in features}
+    empty = read_frame(types.empty_table())[0]
+    same = sorted(types.names) == sorted(map(str, dtypes)) and all(
+        dtype == empty[name].dtype or (is_category(dtype) and is_category(empty[name].dtype))
+        for name, dtype in dtypes.items()
+    )
+    ensure(same, "the columns of its frames are not those of its features")
     adapter = ArrowAdapter(library=kind, schema=types, dtypes=dtypes)
     for feature in features:
-        _check_type(adapter, feature)
+        adapter.rows_to_native(pd.DataFrame({feature.name: feature.table}))
     return adapter
-
-
-def _check_type(adapter: ArrowAdapter, feature: Feature) -> None:
-    """Raise unless a column's type in Arrow is that of its cells, whatever they are."""
-    from pyarrow import large_string, types
-
-    type_, dtype = adapter.schema.field(feature.name).type, feature.table.dtype
-    if types.is_null(type_):
-        fits = is_object_dtype(dtype)
-    elif types.is_dictionary(type_):
-        fits = isinstance(dtype, pd.CategoricalDtype)
-    else:
-        fits = dtype == pd.ArrowDtype(large_string() if types.is_string_view(type_) else type_)
-    ensure(fits, "a column of its frames has another type than its cells")
-    adapter.rows_to_native(pd.DataFrame({feature.name: feature.table}))
 
 
 def _make_objects(values: Any) -> Any:
@@ -227,9 +228,7 @@ STORAGES = {
         lambda column, what: {"values": pack((*check_hashes([*column.to_numpy()]),), what)},
         _make_objects,
     ),
-    "category": Storage(
-        lambda dtype: isinstance(dtype, pd.CategoricalDtype), _take_category, _make_category
-    ),
+    "category": Storage(is_category, _take_category, _make_category),
     "intervals": Storage(
         lambda dtype: isinstance(dtype, pd.IntervalDtype), _take_intervals, _make_intervals
     ),
