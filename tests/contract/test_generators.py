@@ -235,6 +235,11 @@ class Amnesiac(TreeChain):
         return {"nothing": None}
 
 
+class Unwritable(TreeChain):
+    def to_arrays(self):
+        return {"when": object()}
+
+
 def test_a_declared_capability_that_does_not_work_is_named():
     for generator, message in [
         (Loose(), "The capability limits, request.limits: expected codes inside"),
@@ -243,6 +248,7 @@ def test_a_declared_capability_that_does_not_work_is_named():
         (Undefined(), "The capability density, log_likelihood: expected no NaN"),
         (Disorderly(), "The capability visit_order"),
         (Amnesiac(), "The capability saving"),
+        (Unwritable(), "The capability saving.*model/when"),
     ]:
         with pytest.raises(AssertionError, match=message):
             check_generator(generator)

@@ -23,8 +23,8 @@ N_TRAIN, N_PEOPLE = 120, 8
 JSON_VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 63, 64, 2**31, -(2**31), 2**53, 2**63, 2**64, 10**400),
     *(0.0, -0.0, 0.5, 1e308, -1e-308, "", "x", "a" * 5000, [], {}, [[]], [None]),
-    *({"tuple": []}, {"float": "nan"}, {"float": "inf"}, {"int": "0x10"}, {"set": [1]}),
-    *({"dict": [[1, 2]]}, {"frozenset": [[]]}, {"missing": "NA"}, {"numpy": ["<f4", 1.5]}),
+    *({"list": []}, {"float": "nan"}, {"float": "inf"}, {"zone": "UTC"}, {"set": [1]}),
+    *({"dict": [[1, 2]]}, {"frozenset": [[]]}, {"missing": "NA"}, {"numpy": ["<f4", "0000c03f"]}),
     *({"interval": [0, 1, "both"]}, {"search": {"dict": []}}, {"array": "nowhere.npy"}),
     *({"generator": ["trees", {"dict": []}]}, {"constraint": ["only_up", {"dict": []}]}),
 )

@@ -11,7 +11,6 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra frames")
 pl = pytest.importorskip("polars", reason="polars is not installed")
-pytest.importorskip("narwhals", reason="needs the extra frames")
 
 N_TRAIN = 120
 SIZES = ["small", "medium", "large", "huge"]

@@ -21,7 +21,6 @@ DESIRED = {"binary": "yes", "multiclass": ["fair", "good"], "regression": (0.55,
 def other_kinds(frame: pd.DataFrame) -> list[Any]:
     """The frame in each other library of frames that is installed."""
     try:
-        import narwhals  # noqa: F401
         import polars
         import pyarrow
     except ImportError:

@@ -150,15 +150,15 @@ def test_a_pair_of_ones_own_rules_out_no_answer(staff):
 
 def test_pairs_survive_saving_and_others_are_refused(staff, tmp_path):
     from mcce.errors import SavedFileError
-    from mcce.saving.fields import PARTS, Known
+    from mcce.saving.parts import PARTS, Known, read, write
 
     model = MCCE(manages, desired=(0.5, 1.0), random_state=0).fit(staff)
-    saved, fitted = PARTS["plausibility"], model.fitted_
-    plain = saved.write(model.plausibility_)
+    kind, fitted = PARTS["plausibility"], model.fitted_
+    plain = write(model.plausibility_, kind)
     known = Known(fitted.schema, fitted.generator.visit_order_, fitted.n_desired)
     pairs = model.plausibility_.pairs_
 
-    again = saved.read(plain, known).pairs_
+    again = read(plain, known, kind).pairs_
 
     for field in dataclasses.fields(pairs):
         assert np.array_equal(getattr(again, field.name), getattr(pairs, field.name))
@@ -168,4 +168,4 @@ def test_pairs_survive_saving_and_others_are_refused(staff, tmp_path):
         "packed": pairs.packed[:-1],
     }.items():
         with pytest.raises(SavedFileError):
-            saved.read({**plain, "pairs": {**plain["pairs"], name: wrong}}, known)
+            read({**plain, "pairs": {**plain["pairs"], name: wrong}}, known, kind)

@@ -54,7 +54,7 @@ MEETINGS = [
     (series(["a"], object), series(["b"], ABC), "object"),
     (series(DAYS), series(list(DAYS), object), str(DAYS.dtype)),
     (series([2, None, 1], "int8[pyarrow]"), series([1, None], "Int64"), "Int64"),
-    (series(["b", "a"], "string[pyarrow]"), series(["a", "z"], object), "object"),
+    (series(["b", "a"], "string[pyarrow]"), series(["a", "z"], object), "string"),
     (series([1, 2]), series([None, None], "null[pyarrow]"), "float64"),
 ]
 

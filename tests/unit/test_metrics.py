@@ -67,7 +67,6 @@ def test_a_row_whose_cells_are_all_missing_is_no_counterfactual():
         metrics.redundancy(PEOPLE, after, evaluator()),
         metrics.ynn(after, evaluator(), k=1),
         metrics.knn_distance(after, evaluator(), k=1),
-        metrics.isolation(after, evaluator()),
         metrics.copies(after, evaluator()),
     ):
         assert result.index.tolist() == [7, 3]
@@ -222,7 +221,7 @@ def test_measures_agree_with_those_of_the_result(bank):
         metrics.coverage(people, result)
         == 1 - len(result.missing) / (status != "already desired").sum()
     )
-    row = metrics.compare(people, result, bank, **settings).iloc[0]
+    row = metrics.compare(people, result, measured_by).iloc[0]
     assert row["n_measured"] == len(result.frame)
     assert row["sparsity"] == pytest.approx(result.measures["sparsity"].mean())
     assert row["l1_sd"] == pytest.approx(result.measures["l1"].std())
@@ -277,19 +276,15 @@ def test_other_kinds_of_frames_and_other_orders_of_columns_are_the_same_rows():
     pl = pytest.importorskip("polars")
     pytest.importorskip("pyarrow")
     after = answers((20, 35.0, "b"), (40, 20.0, "a"))
-    settings = {"immutable": ["age"], "desired": (30, 1000), "k": 2}
+    settings = {"immutable": ["age"], "desired": (30, 1000)}
+    judge = Evaluator.fit(TRAINING, predictor=rich, **settings)
+    of_polars = Evaluator.fit(
+        pl.from_pandas(TRAINING), predictor=lambda frame: frame["salary"].to_numpy(), **settings
+    )
 
-    plain = metrics.compare(PEOPLE, after, TRAINING, predictor=rich, **settings)
-    turned = metrics.compare(
-        PEOPLE, after[after.columns[::-1]], TRAINING, predictor=rich, **settings
-    )
-    polars = metrics.compare(
-        pl.from_pandas(PEOPLE),
-        pl.from_pandas(after),
-        pl.from_pandas(TRAINING),
-        predictor=lambda frame: frame["salary"].to_numpy(),
-        **settings,
-    )
+    plain = metrics.compare(PEOPLE, after, judge, k=2)
+    turned = metrics.compare(PEOPLE, after[after.columns[::-1]], judge, k=2)
+    polars = metrics.compare(pl.from_pandas(PEOPLE), pl.from_pandas(after), of_polars, k=2)
 
     pd.testing.assert_frame_equal(plain, turned)
     pd.testing.assert_frame_equal(plain, polars)
@@ -399,8 +394,6 @@ def test_generated_rows_may_hold_levels_and_gaps_that_training_does_not_have():
 
     assert metrics.copies(generated, evaluator).sum() == 0
     assert metrics.contradictory_pairs(generated, evaluator).notna().all()
-    assert metrics.outlier_factor(generated, evaluator).notna().all()
-    assert metrics.isolation(generated, evaluator).notna().all()
     assert metrics.closest_record(generated, evaluator, holdout=generated)["holdout_share"] == 0
 
 
@@ -487,24 +480,9 @@ def test_outliers_stand_out():
     )
     rows = pd.DataFrame({"x": [0.0, 5.0], "y": [0.0, -5.0], "l": ["a", "a"]})
 
-    for measure in (metrics.outlier_factor, metrics.isolation, metrics.knn_distance):
-        usual, strange = measure(rows, training)
-        assert strange > 1.3 * usual
-    assert metrics.outlier_factor(rows, training).iloc[0] == pytest.approx(1, abs=0.2)
-    first, again = (metrics.isolation(rows, training, random_state=3) for _ in range(2))
-    assert first.tolist() == again.tolist()
-    assert first.tolist() != metrics.isolation(rows, training, random_state=4).tolist()
+    usual, strange = metrics.knn_distance(rows, training)
 
-
-def test_the_outlier_factor_by_hand():
-    training = pd.DataFrame({"x": [0.0, 1.0, 2.0, 4.0]})
-
-    # Scaled by 4 everything is the same. With k = 1 the reach of a row is its distance to the
-    # nearest: 1, 1, 1, 2, and the density of a row is one over the larger of that reach of its
-    # nearest row and their distance. Of 7 the nearest is 4, whose density is 1/2; 7 itself: 1/3.
-    assert metrics.outlier_factor(pd.DataFrame({"x": [7.0]}), training, k=1).tolist() == (
-        pytest.approx([(1 / 2) / (1 / 3)], rel=1e-6)
-    )
+    assert strange > 1.3 * usual
 
 
 def test_contradictory_pairs_by_hand():
@@ -642,11 +620,9 @@ WRONG = {
     "k must be at most .* 4, got 5": lambda a: metrics.ynn(a, evaluator(), k=5),
     "k must be a whole number": lambda a: metrics.ynn(a, evaluator(), k=0),
     "empty mapping": lambda a: metrics.compare(PEOPLE, {}, TRAINING),
-    "already has its desired": lambda a: metrics.compare(PEOPLE, a, evaluator(), desired=1),
     "need a predictor": lambda a: Evaluator.fit(TRAINING, desired=1),
     "immutable names columns": lambda a: Evaluator.fit(TRAINING, immutable=["x"]),
     "scale must be": lambda a: metrics.knn_distance(LINE, LINE, k=1, scale="z"),
-    "less than .* 4, got 4": lambda a: metrics.outlier_factor(LINE, LINE, k=4),
     "two categorical features": lambda a: metrics.contradictory_pairs(LINE, LINE),
     "share must be": lambda a: metrics.contradictory_pairs(LINE, LINE, share=2),
     "at least one row and column": lambda a: metrics.closest_record(FEW, FEW, holdout=EMPTY),

@@ -117,7 +117,7 @@ def test_a_missing_value_has_a_place_and_a_word():
 
 
 def test_a_consequence_is_dashed(result):
-    object.__setattr__(result, "_consequences", ("housing",))
+    object.__setattr__(result, "consequences", ("housing",))
 
     axes = plots.plot_answer(result, 7, rank=2)
 

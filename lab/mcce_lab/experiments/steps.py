@@ -267,8 +267,17 @@ def answers_of(result: Any, case: Case, parts: Parts, judge: Evaluator) -> dict[
         "l0": float(metrics.sparsity(parts.factuals, result, case.evaluator).mean()),
         "l1": float(metrics.l1(parts.factuals, result, case.evaluator).mean()),
         "knn_distance": float(far.mean()),
-        "outlier_factor": float(metrics.outlier_factor(result, judge, among="desired").median()),
+        "outlier_factor": outlier_factor(result, judge),
     }
+
+
+def outlier_factor(result: Any, judge: Evaluator) -> float:
+    """Median local outlier factor of the answers among accepted rows of a judge, each once."""
+    from sklearn.neighbors import LocalOutlierFactor
+
+    known = np.unique(judge.matrix(judge.rows)[judge.among("desired")], axis=0)
+    detector = LocalOutlierFactor(n_neighbors=20, novelty=True).fit(known)
+    return float(np.median(-detector.score_samples(judge.matrix(judge.read(result)))))
 
 
 def summarise(runs: pd.DataFrame, by: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:

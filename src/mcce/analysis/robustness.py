@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals.result import Counterfactuals, native_table
+from ..counterfactuals.result import Counterfactuals
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, draw_keys, person_keys, pick
 from ..predictors.decision import Decision
 from ..tables.frames import FrameT
@@ -58,7 +58,7 @@ def measure_robustness(
     labels = result.to_pandas().frame.index
     measured = pd.concat(parts, ignore_index=True).set_axis(labels)
     warn_of_refused(measured["valid"].to_numpy(), "their margin is not positive")
-    return native_table(result, measured)
+    return result.adapter.table_to_native(measured)
 
 
 def _measure(settings: RobustnessSettings, answers: EncodedAnswers) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..protocols import is_private
-from ..saving.inspection import Inspection, inspect
+from ..saving.document import Inspection, inspect
 from .arguments import InspectArguments
 from .inputs import read_key
 from .terminal import printable, show, show_json, table
@@ -31,9 +31,9 @@ def _content(path: str, found: Inspection) -> dict[str, Any]:
     return {
         "file": path,
         "bytes": Path(path).stat().st_size,
-        "format_version": found.version,
-        "written_by": dict(found.written_by),
-        "signed": found.signed,
+        "format_version": found.about["version"],
+        "written_by": found.about["written_by"],
+        "signed": found.about["signed"],
         "columns": [
             {
                 "name": str(feature.name),

@@ -32,10 +32,10 @@ from .parts import (
     ResultRows,
     list_changes,
     make_people,
-    make_records,
     read_answers,
     summarize,
 )
+from .records import make_records
 from .rendering import style_pandas, style_polars, write_table
 
 # Fields with rows of data, and with tables about them.
@@ -108,6 +108,10 @@ class Counterfactuals(Generic[FrameT]):
     anonymous
         The answers with ranges and sets of values, of :func:`mcce.privacy.anonymize`; see
         :class:`AnonymousAnswers`.
+    consequences
+        Columns that were recomputed because others changed.
+    adapter
+        Converts pandas frames to the kind of this result: ``adapter.table_to_native(frame)``.
 
     Examples
     --------
@@ -136,8 +140,8 @@ class Counterfactuals(Generic[FrameT]):
     min_margin: float = 0.0
     roles: Mapping[Hashable, Role] = field(default_factory=dict)
     anonymous: AnonymousAnswers[FrameT] | None = None
-    _consequences: tuple[Hashable, ...] = field(default=(), repr=False)
-    _adapter: FrameAdapter = field(default=PANDAS_ADAPTER, repr=False)
+    consequences: tuple[Hashable, ...] = field(default=(), repr=False)
+    adapter: FrameAdapter = field(default=PANDAS_ADAPTER, repr=False)
     _in_pandas: Counterfactuals[pd.DataFrame] | None = field(default=None, repr=False)
     # Of final answers, numbered in the column "answer".
     _ranges: pd.DataFrame | None = field(default=None, repr=False)
@@ -283,7 +287,7 @@ class Counterfactuals(Generic[FrameT]):
     def missing(self) -> FrameT:
         """The rows of ``people`` without an answer, with the reasons."""
         people = self.to_pandas().people
-        return native_table(self, people[people["status"] == UNANSWERED])
+        return self._native(people[people["status"] == UNANSWERED])
 
     @property
     def final(self) -> bool:
@@ -323,7 +327,7 @@ class Counterfactuals(Generic[FrameT]):
            factual  rank feature before after    kind
         0        3     1  salary     56    70  action
         """
-        return native_table(self, self.to_pandas()._changes())
+        return self._native(self.to_pandas()._changes())
 
     def summary(self) -> FrameT:
         """One row of totals and means, like a row of the paper's tables.
@@ -346,7 +350,7 @@ class Counterfactuals(Generic[FrameT]):
         """
         inside = self.to_pandas()
         totals = summarize(inside.people, inside.measures, self.n_evaluated, self.timings)
-        return native_table(self, totals)
+        return self._native(totals)
 
     def to_dict(self, orient: str = "records") -> list[dict[str, Any]]:
         """Everything about everybody in plain Python types, which ``json.dumps`` takes.
@@ -408,9 +412,12 @@ class Counterfactuals(Generic[FrameT]):
         """
         inside = self.to_pandas()
         before = inside.factuals.iloc[self.owner]
-        if getattr(self._adapter, "library", None) == "polars":
-            return style_polars(before, inside.frame, self._adapter)
+        if getattr(self.adapter, "library", None) == "polars":
+            return style_polars(before, inside.frame, self.adapter)
         return style_pandas(before, inside.frame, self.owner)
+
+    def _native(self, table: pd.DataFrame) -> FrameT:
+        return cast("FrameT", self.adapter.table_to_native(table))
 
     def _repr_html_(self) -> str:
         inside = self.to_pandas()
@@ -418,7 +425,7 @@ class Counterfactuals(Generic[FrameT]):
 
     def _changes(self: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
         before = self.factuals.iloc[self.owner]
-        listed = list_changes(before, self.frame, self._consequences)
+        listed = list_changes(before, self.frame, self.consequences)
         return listed.assign(actor=actors(listed["feature"], self.roles)) if self.roles else listed
 
     def __repr__(self) -> str:
@@ -457,7 +464,7 @@ def make_counterfactuals(
         stopped=stopped,
         timings=dict(timings),
         min_margin=min_margin,
-        _consequences=consequences,
+        consequences=consequences,
     )
     return _to_native(result, rows.adapter)
 
@@ -508,7 +515,7 @@ def with_final_answers(
         n_unstable=inside.n_unstable + n_withdrawn,
         _ranges=ranges,
     )
-    native = cast("Counterfactuals[FrameT]", _to_native(final, result._adapter))
+    native = cast("Counterfactuals[FrameT]", _to_native(final, result.adapter))
     return native if widened is None else with_anonymous(native, widened)
 
 
@@ -520,13 +527,13 @@ def _to_native(
         return result
     rows = {name: adapter.rows_to_native(getattr(result, name)) for name in _ROWS}
     tables = {name: adapter.table_to_native(getattr(result, name)) for name in _TABLES}
-    return replace(result, **rows, **tables, _adapter=adapter, _in_pandas=result)
+    return replace(result, **rows, **tables, adapter=adapter, _in_pandas=result)
 
 
 def take_people(
-    result: Counterfactuals[pd.DataFrame], places: IntArray
+    result: Counterfactuals[pd.DataFrame], places: IntArray, labels: pd.Index[Any] | None = None
 ) -> Counterfactuals[pd.DataFrame]:
-    """The result of some of its people.
+    """The result of some of its people, in their order; with other labels, if these are given.
 
     Examples
     --------
@@ -538,32 +545,7 @@ def take_people(
     >>> take_people(result, np.array([0, 2])).people.index.tolist()
     [0, 2]
     """
-    return _select_people(result, places, result.people.index[places])
-
-
-def number_people(
-    result: Counterfactuals[pd.DataFrame], positions: IntArray
-) -> Counterfactuals[pd.DataFrame]:
-    """The same result with numbers instead of labels, which may repeat.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from mcce import MCCE
-    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
-    >>> result = explainer.explain(bank.head(2))
-    >>> number_people(result, np.array([10, 11])).people.index.tolist()
-    [10, 11]
-    """
-    labels = pd.Index(positions, name="factual")
-    return _select_people(result, np.arange(len(labels)), labels)
-
-
-def _select_people(
-    result: Counterfactuals[pd.DataFrame], places: IntArray, labels: pd.Index[Any]
-) -> Counterfactuals[pd.DataFrame]:
-    """Some of the people, in their order, with other labels."""
+    labels = result.people.index[places] if labels is None else labels
     answers = np.flatnonzero(np.isin(result.owner, places))
     owner = np.searchsorted(places, result.owner[answers])
     ranks = result.frame.index.get_level_values("rank")[answers]
@@ -584,6 +566,13 @@ def _select_people(
         anonymous=None if widened is None else take_answers(widened, answers, index),
         _ranges=ranges,
     )
+
+
+def number_people(
+    result: Counterfactuals[pd.DataFrame], positions: IntArray
+) -> Counterfactuals[pd.DataFrame]:
+    """The same result with numbers instead of labels, which may repeat."""
+    return take_people(result, np.arange(len(positions)), pd.Index(positions, name="factual"))
 
 
 def take_ranges(ranges: pd.DataFrame, answers: IntArray) -> pd.DataFrame:
@@ -609,22 +598,7 @@ def label_answers(result: Counterfactuals[FrameT], table: pd.DataFrame) -> Frame
     labels = result.to_pandas().frame.index.to_frame(index=False)
     labels = labels.iloc[table["answer"].to_numpy()].reset_index(drop=True)
     table = table.reset_index(drop=True).drop(columns="answer")
-    return native_table(result, labels.join(table))
-
-
-def consequences_of(result: Counterfactuals[Any]) -> tuple[Hashable, ...]:
-    """Columns that were recomputed because others changed."""
-    return result._consequences
-
-
-def native_table(result: Counterfactuals[FrameT], table: pd.DataFrame) -> FrameT:
-    """A table about a result, in the kind of frame of the result."""
-    return cast("FrameT", result._adapter.table_to_native(table))
-
-
-def native_rows(result: Counterfactuals[FrameT], rows: pd.DataFrame) -> FrameT:
-    """Rows made of those of a result, in its kind of frame."""
-    return cast("FrameT", result._adapter.rows_to_native(rows))
+    return cast("FrameT", result.adapter.table_to_native(labels.join(table)))
 
 
 def with_anonymous(
@@ -635,9 +609,9 @@ def with_anonymous(
         return replace(result, anonymous=cast("AnonymousAnswers[FrameT]", answers))
     native = replace(
         cast("AnonymousAnswers[Any]", answers),
-        frame=native_rows(result, answers.frame),
-        measures=native_table(result, answers.measures),
-        cells=native_table(result, answers.cells),
+        frame=result.adapter.rows_to_native(answers.frame),
+        measures=result.adapter.table_to_native(answers.measures),
+        cells=result.adapter.table_to_native(answers.cells),
     )
     inner = with_anonymous(result._in_pandas, answers)
     return replace(result, anonymous=native, _in_pandas=inner)

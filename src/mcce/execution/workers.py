@@ -57,7 +57,7 @@ from ..files.sources import Format, KnownColumns, RawBlock, TableColumns, check_
 from ..parameters import check_whole
 from ..runtime.progress import format_traceback, without_prints, without_warnings
 from ..runtime.threads import one_at_a_time
-from ..saving.generators import is_custom
+from ..saving.document import is_custom
 from ..tables.schema import Schema
 
 PEOPLE = "the people"

@@ -8,7 +8,7 @@ from ..model.associations import association
 from .compare import compare
 from .costs import coverage, gower, l1, redundancy, sparsity, success, violation, ynn
 from .evaluator import Evaluator
-from .plausibility import contradictory_pairs, isolation, knn_distance, outlier_factor
+from .plausibility import contradictory_pairs, knn_distance
 from .privacy import closest_record, copies, value_copies
 
 __all__ = [
@@ -20,10 +20,8 @@ __all__ = [
     "copies",
     "coverage",
     "gower",
-    "isolation",
     "knn_distance",
     "l1",
-    "outlier_factor",
     "redundancy",
     "sparsity",
     "success",

@@ -6,7 +6,7 @@ cases, so coverage comes first, and ``paired`` keeps only factuals that every me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from ..errors import ParameterError
 from ..kernels import IntArray
-from ..tables.columns import Kind
 from .costs import coverage, gower, l1, redundancy, sparsity, success, violation, ynn
 from .evaluator import (
     Among,
@@ -24,10 +23,11 @@ from .evaluator import (
     ExplainedRows,
     FrameLike,
     ResultLike,
+    Training,
     as_evaluator,
     read_pairs,
 )
-from .plausibility import contradictory_pairs, distinct, isolation, knn_distance, outlier_factor
+from .plausibility import contradictory_pairs, knn_distance
 from .privacy import copies, mutable_numbers, value_copies
 
 SHARES = ("success", "ynn", "contradictory", "copies", "value_copies")
@@ -38,17 +38,11 @@ MeasureCall: TypeAlias = Callable[[], ArrayLike] | None
 def compare(
     factuals: FrameLike,
     counterfactuals: ResultLike | Mapping[Hashable, ResultLike],
-    training: FrameLike | Evaluator,
+    training: Training,
     *,
-    immutable: Sequence[Hashable] | None = None,
-    kinds: Mapping[Hashable, Kind] | None = None,
-    predictor: Any = None,
-    desired: Any = None,
-    score_class: Hashable | None = None,
     paired: bool = False,
     tolerance: float = 0.0,
     k: int = 5,
-    random_state: int = 0,
 ) -> pd.DataFrame:
     """Compute all measures of the counterfactuals of one or more methods.
 
@@ -60,18 +54,14 @@ def compare(
         The result of ``explain``; or one row per factual, all cells missing where there is no
         counterfactual; or a mapping from method names to either.
     training : frame or Evaluator
-        The training data. An evaluator already has the next five arguments.
-    immutable, kinds, predictor, desired, score_class
-        As for :class:`mcce.MCCE`. With a predictor, plausibility is measured against the training
-        rows that have the desired decision, otherwise against all.
+        The training data. An evaluator also knows what is immutable, and the predictor, with which
+        plausibility is measured against the training rows that have the desired decision.
     paired : bool
         Whether to measure only factuals that every method explains.
     tolerance : float
         As for :func:`sparsity`.
     k : int
         Number of nearest training rows.
-    random_state : int
-        Seed of the isolation forest.
 
     Returns
     -------
@@ -84,8 +74,7 @@ def compare(
     Raises
     ------
     ParameterError
-        If ``training`` is an evaluator and one of its own settings is passed too, or the mapping
-        is empty.
+        If the mapping is empty.
 
     Examples
     --------
@@ -96,15 +85,8 @@ def compare(
                      coverage  sparsity  sparsity_sd  copies
     counterfactuals       1.0       0.5         0.71     1.0
     """
-    evaluator = as_evaluator(
-        training,
-        immutable=immutable,
-        kinds=kinds,
-        predictor=predictor,
-        desired=desired,
-        score_class=score_class,
-    )
-    options = {"tolerance": tolerance, "k": k, "random_state": random_state}
+    evaluator = as_evaluator(training)
+    options = {"tolerance": tolerance, "k": k}
     methods = _by_method(counterfactuals)
     read = {name: read_pairs(factuals, rows) for name, rows in methods.items()}
     owners = {name: np.unique(explained.owner) for name, (_, explained) in read.items()}
@@ -152,20 +134,13 @@ def _summarise(
 
 
 def _measures(
-    before: pd.DataFrame,
-    after: pd.DataFrame,
-    evaluator: Evaluator,
-    *,
-    tolerance: float,
-    k: int,
-    random_state: int,
+    before: pd.DataFrame, after: pd.DataFrame, evaluator: Evaluator, *, tolerance: float, k: int
 ) -> dict[str, MeasureCall]:
     schema, has_predictor = evaluator.schema, evaluator.decision is not None
     pairs, rows = (before, after, evaluator), (after, evaluator)
     among: Among = "desired" if has_predictor else "all"
     comparable = not has_predictor or bool(evaluator.desired.any())
     distance = partial(knn_distance, *rows, k=k, among=among)
-    n_near = min(20, distinct(evaluator, among).size - 1) if comparable else 0
     n_categories = sum(feature.kind == "categorical" for feature in schema.features)
     measures: dict[str, tuple[bool, Callable[[], ArrayLike]]] = {
         "sparsity": (True, partial(sparsity, *pairs, tolerance=tolerance)),
@@ -177,11 +152,6 @@ def _measures(
         "ynn": (has_predictor, partial(ynn, *rows, k=k)),
         "knn_distance": (comparable, distance),
         "knn_distance_ranks": (comparable, partial(distance, scale="ranks")),
-        "outlier_factor": (n_near > 0, partial(outlier_factor, *rows, k=n_near, among=among)),
-        "isolation": (
-            comparable,
-            partial(isolation, *rows, among=among, random_state=random_state),
-        ),
         "contradictory": (n_categories > 1, lambda: contradictory_pairs(*rows) > 0),
         "copies": (True, partial(copies, *rows)),
         "value_copies": (

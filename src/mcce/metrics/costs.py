@@ -20,25 +20,12 @@ from ..predictors.decision import ROWS_PER_CALL
 from ..tables.columns import assemble, changed_cells
 from ..tables.dtypes import align_dtype
 from ..tables.schema import gower_gaps
-from .evaluator import (
-    Evaluator,
-    FrameLike,
-    Pairs,
-    ResultLike,
-    as_evaluator,
-    pair,
-    read_pairs,
-    read_rows,
-)
+from .evaluator import FrameLike, Pairs, ResultLike, Training, pair, read_pairs, read_rows
 from .matching import find_nearest, shared_points
 
 
 def sparsity(
-    factuals: FrameLike,
-    counterfactuals: ResultLike,
-    training: FrameLike | Evaluator,
-    *,
-    tolerance: float = 0.0,
+    factuals: FrameLike, counterfactuals: ResultLike, training: Training, *, tolerance: float = 0.0
 ) -> pd.Series[float]:
     """Count the changed features of each counterfactual, the paper's L0.
 
@@ -72,15 +59,11 @@ def sparsity(
     >>> sparsity(before, after, training).tolist()
     [1.0]
     """
-    pairs = pair(factuals, counterfactuals, as_evaluator(training))
-    return pairs.explained.to_series(_changed_by(pairs, tolerance).sum(axis=0), "sparsity")
+    pairs = pair(factuals, counterfactuals, training)
+    return pairs.to_series(_changed_by(pairs, tolerance).sum(axis=0), "sparsity")
 
 
-def l1(
-    factuals: FrameLike,
-    counterfactuals: ResultLike,
-    training: FrameLike | Evaluator,
-) -> pd.Series[float]:
+def l1(factuals: FrameLike, counterfactuals: ResultLike, training: Training) -> pd.Series[float]:
     """Sum the range-scaled differences of all features, the paper's L1.
 
     Parameters
@@ -100,15 +83,11 @@ def l1(
     >>> l1(before, after, training).tolist()
     [1.25]
     """
-    pairs = pair(factuals, counterfactuals, as_evaluator(training))
-    return pairs.explained.to_series(gaps(pairs).sum(axis=0), "l1")
+    pairs = pair(factuals, counterfactuals, training)
+    return pairs.to_series(gaps(pairs).sum(axis=0), "l1")
 
 
-def gower(
-    factuals: FrameLike,
-    counterfactuals: ResultLike,
-    training: FrameLike | Evaluator,
-) -> pd.Series[float]:
+def gower(factuals: FrameLike, counterfactuals: ResultLike, training: Training) -> pd.Series[float]:
     """Average the range-scaled differences of all features: :func:`l1` over their number.
 
     Parameters
@@ -128,16 +107,12 @@ def gower(
     >>> gower(before, after, training).tolist()
     [0.125]
     """
-    pairs = pair(factuals, counterfactuals, as_evaluator(training))
-    return pairs.explained.to_series(gaps(pairs).mean(axis=0), "gower")
+    pairs = pair(factuals, counterfactuals, training)
+    return pairs.to_series(gaps(pairs).mean(axis=0), "gower")
 
 
 def violation(
-    factuals: FrameLike,
-    counterfactuals: ResultLike,
-    training: FrameLike | Evaluator,
-    *,
-    tolerance: float = 0.0,
+    factuals: FrameLike, counterfactuals: ResultLike, training: Training, *, tolerance: float = 0.0
 ) -> pd.Series[float]:
     """Count the immutable features that each counterfactual changes.
 
@@ -162,21 +137,21 @@ def violation(
 
     Examples
     --------
+    >>> from mcce.metrics import Evaluator
     >>> training = pd.DataFrame({"age": [20, 60], "job": ["a", "b"]})
     >>> evaluator = Evaluator.fit(training, immutable=["age"])
     >>> violation(training.iloc[[0]], training.iloc[[1]], evaluator).tolist()
     [1.0]
     """
-    evaluator = as_evaluator(training)
-    immutable = evaluator.schema.immutable
+    pairs = pair(factuals, counterfactuals, training)
+    immutable = pairs.evaluator.schema.immutable
     if not immutable.size:
         raise ParameterError(
             "violation needs immutable features, but there are none. Pass "
             "metrics.Evaluator.fit(training, immutable=[...]) as training."
         )
-    pairs = pair(factuals, counterfactuals, evaluator)
     n_changed = _changed_by(pairs, tolerance)[immutable].sum(axis=0)
-    return pairs.explained.to_series(n_changed, "violation")
+    return pairs.to_series(n_changed, "violation")
 
 
 def coverage(factuals: FrameLike, counterfactuals: ResultLike) -> float:
@@ -206,7 +181,7 @@ def coverage(factuals: FrameLike, counterfactuals: ResultLike) -> float:
     return np.unique(explained.owner).size / n_to_explain if n_to_explain else np.nan
 
 
-def success(rows: ResultLike, training: Evaluator) -> pd.Series[float]:
+def success(rows: ResultLike, training: Training) -> pd.Series[float]:
     """Whether a new call of the predictor gives each row the desired decision.
 
     Parameters
@@ -228,6 +203,7 @@ def success(rows: ResultLike, training: Evaluator) -> pd.Series[float]:
 
     Examples
     --------
+    >>> from mcce.metrics import Evaluator
     >>> training = pd.DataFrame({"salary": [10, 20, 30]})
     >>> evaluator = Evaluator.fit(
     ...     training, predictor=lambda frame: frame["salary"], desired=(20, 99)
@@ -235,13 +211,12 @@ def success(rows: ResultLike, training: Evaluator) -> pd.Series[float]:
     >>> success(pd.DataFrame({"salary": [15, 25, None]}), evaluator).tolist()
     [0.0, 1.0, nan]
     """
-    evaluator = as_evaluator(training)
-    explained, encoded = read_rows(rows, evaluator)
-    return explained.to_series(evaluator.decides(encoded.frame), "success")
+    own = read_rows(rows, training)
+    return own.to_series(own.evaluator.decides(own.after.frame), "success")
 
 
 def redundancy(
-    factuals: FrameLike, counterfactuals: ResultLike, training: Evaluator
+    factuals: FrameLike, counterfactuals: ResultLike, training: Training
 ) -> pd.Series[float]:
     """Count the changes that could be reverted, one at a time, with the row staying valid.
 
@@ -266,6 +241,7 @@ def redundancy(
 
     Examples
     --------
+    >>> from mcce.metrics import Evaluator
     >>> training = pd.DataFrame({"salary": [10, 20, 30], "debt": [1, 2, 3]})
     >>> evaluator = Evaluator.fit(
     ...     training, predictor=lambda frame: frame["salary"], desired=(20, 99)
@@ -273,18 +249,17 @@ def redundancy(
     >>> redundancy(training.iloc[[0]], training.iloc[[1]], evaluator).tolist()
     [1.0]
     """
-    evaluator = as_evaluator(training)
-    pairs = pair(factuals, counterfactuals, evaluator)
+    pairs = pair(factuals, counterfactuals, training)
     row, feature = np.nonzero(changed(pairs).T)
     redundant = np.empty(row.size, dtype=bool)
     for start in range(0, row.size, ROWS_PER_CALL):
         part = slice(start, start + ROWS_PER_CALL)
-        redundant[part] = evaluator.decides(_revert(pairs, row[part], feature[part]))
+        redundant[part] = pairs.evaluator.decides(_revert(pairs, row[part], feature[part]))
     counts = np.bincount(row[redundant], minlength=len(pairs.after))
-    return pairs.explained.to_series(counts, "redundancy")
+    return pairs.to_series(counts, "redundancy")
 
 
-def ynn(rows: ResultLike, training: Evaluator, *, k: int = 5) -> pd.Series[float]:
+def ynn(rows: ResultLike, training: Training, *, k: int = 5) -> pd.Series[float]:
     """Share of the k nearest training rows that have the desired decision.
 
     Nearest by Euclidean distance of range-scaled numbers, with 0 or 1 for a category.
@@ -310,6 +285,7 @@ def ynn(rows: ResultLike, training: Evaluator, *, k: int = 5) -> pd.Series[float
 
     Examples
     --------
+    >>> from mcce.metrics import Evaluator
     >>> training = pd.DataFrame({"salary": [10, 20, 30]})
     >>> evaluator = Evaluator.fit(
     ...     training, predictor=lambda frame: frame["salary"], desired=(20, 99)
@@ -317,11 +293,11 @@ def ynn(rows: ResultLike, training: Evaluator, *, k: int = 5) -> pd.Series[float
     >>> ynn(pd.DataFrame({"salary": [14, 26]}), evaluator, k=2).tolist()
     [0.5, 1.0]
     """
-    evaluator = as_evaluator(training)
-    explained, encoded = read_rows(rows, evaluator)
-    own, trained = shared_points([encoded, evaluator.rows])
-    _, places = find_nearest(own, trained, evaluator.schema.is_level, k, squared=True)
-    return explained.to_series(evaluator.desired[places].mean(axis=1), "ynn")
+    own = read_rows(rows, training)
+    evaluator = own.evaluator
+    points, trained = shared_points([own.after, evaluator.rows])
+    _, places = find_nearest(points, trained, evaluator.schema.is_level, k, squared=True)
+    return own.to_series(evaluator.desired[places].mean(axis=1), "ynn")
 
 
 def changed(pairs: Pairs) -> BoolArray:

@@ -33,6 +33,8 @@ Among = Literal["all", "desired"]
 FrameLike: TypeAlias = Any
 # Counterfactuals as a frame, or the result of ``explain``.
 ResultLike: TypeAlias = FrameLike | Counterfactuals[Any]
+# Training data, or the evaluator that was fitted on them.
+Training: TypeAlias = "FrameLike | Evaluator"
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +214,7 @@ class Evaluator:
         1
         """
         try:
-            encoded = read_rows(rows, self)[1]
+            encoded = read_rows(rows, self).after
         except SchemaError as error:
             raise SchemaError(f"{argument} does not fit the training data. {error}") from None
         if not len(encoded):
@@ -256,7 +258,7 @@ class Evaluator:
         return np.concatenate(parts, axis=1)
 
 
-def as_evaluator(training: FrameLike | Evaluator, **settings: Any) -> Evaluator:
+def as_evaluator(training: Training, **settings: Any) -> Evaluator:
     """The evaluator itself, or a new one of a frame of training data, with settings if not None."""
     if not isinstance(training, Evaluator):
         return Evaluator.fit(training, **settings)
@@ -297,33 +299,41 @@ class ExplainedRows:
         to_explain = np.ones(len(frame), dtype=bool)
         return cls(frame.iloc[places], frame.index, places, places, to_explain)
 
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Rows to measure in the training schema, without those that hold nothing."""
+
+    evaluator: Evaluator
+    explained: ExplainedRows
+    after: EncodedRows
+
     def to_series(self, values: ArrayLike, name: str) -> pd.Series[float]:
         """One value per row as given, NaN where there is no counterfactual."""
-        numbers = np.full(len(self.index), np.nan)
-        numbers[self.places] = values
-        return pd.Series(numbers, index=self.index, name=name)
+        numbers = np.full(len(self.explained.index), np.nan)
+        numbers[self.explained.places] = values
+        return pd.Series(numbers, index=self.explained.index, name=name)
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(Measured):
     """Counterfactuals with their factuals; rows of ``before`` go with those of ``after``."""
 
-    explained: ExplainedRows
     before: EncodedRows
-    after: EncodedRows
 
 
-def read_rows(rows: ResultLike, evaluator: Evaluator) -> tuple[ExplainedRows, EncodedRows]:
-    """Rows to measure, as given and in the training schema."""
-    explained = ExplainedRows.read(rows)
-    return explained, evaluator.schema.encode(explained.frame)
+def read_rows(rows: ResultLike, training: Training) -> Measured:
+    """Rows to measure."""
+    evaluator, explained = as_evaluator(training), ExplainedRows.read(rows)
+    return Measured(evaluator, explained, evaluator.schema.encode(explained.frame))
 
 
-def pair(factuals: FrameLike, counterfactuals: ResultLike, evaluator: Evaluator) -> Pairs:
+def pair(factuals: FrameLike, counterfactuals: ResultLike, training: Training) -> Pairs:
     """Counterfactuals with the factuals they belong to."""
+    evaluator = as_evaluator(training)
     people, explained = read_pairs(factuals, counterfactuals)
     before = evaluator.schema.encode(people.iloc[explained.owner])
-    return Pairs(explained, before, evaluator.schema.encode(explained.frame))
+    return Pairs(evaluator, explained, evaluator.schema.encode(explained.frame), before)
 
 
 def read_pairs(

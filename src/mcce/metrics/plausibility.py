@@ -1,4 +1,4 @@
-"""How unlike the training data rows are: nearest rows, outlier factor, contradictory levels.
+"""How unlike the training data rows are: nearest rows, contradictory levels.
 
 Beyond the paper. None of these uses the trees of step 1, so they treat every method alike. Each
 gives one value per row; smaller is more plausible. The distance of two rows is that of ``l1``, the
@@ -13,12 +13,12 @@ rarer than one in 10^8 pairs.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, SchemaError, shorten
+from ..errors import SchemaError
 from ..kernels import (
     MISSING,
     BoolArray,
@@ -27,11 +27,10 @@ from ..kernels import (
     IntArray,
     build_neighbours,
     nearest_distances,
-    rows_as_bytes,
 )
-from ..parameters import check_choice, check_count, check_real
+from ..parameters import check_choice, check_real
 from ..tables.schema import EncodedRows
-from .evaluator import Among, Evaluator, FrameLike, ResultLike, as_evaluator, read_rows
+from .evaluator import Among, ResultLike, Training, read_rows
 from .matching import check_k, shared_points
 
 Scale = Literal["range", "ranks"]
@@ -41,7 +40,7 @@ SHARE, MIN_EXPECTED = 0.01, 20.0
 
 def knn_distance(
     rows: ResultLike,
-    training: FrameLike | Evaluator,
+    training: Training,
     *,
     k: int = 5,
     scale: Scale = "range",
@@ -82,18 +81,18 @@ def knn_distance(
     >>> knn_distance(pd.DataFrame({"age": [24]}), training, k=2).tolist()
     [0.125]
     """
-    evaluator = as_evaluator(training)
-    explained, encoded = read_rows(rows, evaluator)
+    measured = read_rows(rows, training)
+    evaluator = measured.evaluator
     check_choice("scale", scale, ("range", "ranks"))
     is_level, places = evaluator.schema.is_level, evaluator.among(among)
     check_k(k, places.size)
-    own, trained = shared_points([encoded, evaluator.rows])
+    own, trained = shared_points([measured.after, evaluator.rows])
     if scale == "ranks":
         for at in np.flatnonzero(~is_level):
             known = np.sort(trained[trained[:, at] != MISSING, at])
             own[:, at], trained[:, at] = (_ranks(known, side[:, at]) for side in (own, trained))
     distances = nearest_distances(build_neighbours(trained[places], is_level), own, k)
-    return explained.to_series(distances.mean(axis=1), "knn_distance")
+    return measured.to_series(distances.mean(axis=1), "knn_distance")
 
 
 def _ranks(known: FloatArray, values: FloatArray) -> FloatArray:
@@ -103,117 +102,9 @@ def _ranks(known: FloatArray, values: FloatArray) -> FloatArray:
     return np.where(values == MISSING, MISSING, (below + up_to) / (2 * known.size))
 
 
-def outlier_factor(
-    rows: ResultLike,
-    training: FrameLike | Evaluator,
-    *,
-    k: int = 20,
-    among: Among = "all",
-) -> pd.Series[float]:
-    """Local outlier factor of each row: about 1 for a typical row, larger for an outlier.
-
-    Euclidean on range-scaled numbers, with 0 or 1 for a category. Of equal training rows only one
-    counts, since many would be infinitely dense. Takes time quadratic in the training rows.
-
-    Parameters
-    ----------
-    rows, training
-        As for :func:`knn_distance`.
-    k : int
-        Number of neighbours.
-    among
-        As for :func:`knn_distance`.
-
-    Returns
-    -------
-    Series
-        Outlier factors.
-
-    Raises
-    ------
-    ParameterError
-        If there are not more than ``k`` distinct training rows.
-
-    Examples
-    --------
-    >>> training = pd.DataFrame({"age": range(20, 60)})
-    >>> outlier_factor(pd.DataFrame({"age": [40, 200]}), training, k=5).round(1).tolist()
-    [1.0, 40.3]
-    """
-    from sklearn.neighbors import LocalOutlierFactor
-
-    evaluator = as_evaluator(training)
-    explained, encoded = read_rows(rows, evaluator)
-    places = distinct(evaluator, among)
-    check_count("k", k)
-    if k >= places.size:
-        raise ParameterError(
-            f"k must be less than the number of distinct training rows, {places.size}, got "
-            f"{shorten(k)}."
-        )
-    detector = LocalOutlierFactor(n_neighbors=k, novelty=True).fit(
-        evaluator.matrix(evaluator.rows)[places]
-    )
-    return explained.to_series(_anomaly(detector, evaluator.matrix(encoded)), "outlier_factor")
-
-
-def distinct(evaluator: Evaluator, among: Among) -> IntArray:
-    """Positions of training rows, of equal ones the first."""
-    places = evaluator.among(among)
-    cells = rows_as_bytes(evaluator.rows.codes[:, places].T)
-    return places[np.sort(np.unique(cells, return_index=True)[1])]
-
-
-def isolation(
-    rows: ResultLike,
-    training: FrameLike | Evaluator,
-    *,
-    among: Among = "all",
-    random_state: int = 0,
-) -> pd.Series[float]:
-    """Anomaly score of an isolation forest of 100 trees; larger is easier to isolate.
-
-    Parameters
-    ----------
-    rows, training, among
-        As for :func:`knn_distance`.
-    random_state : int
-        Seed of the forest.
-
-    Returns
-    -------
-    Series
-        Scores between 0 and 1.
-
-    Examples
-    --------
-    >>> training = pd.DataFrame({"age": range(20, 60)})
-    >>> usual, unusual = isolation(pd.DataFrame({"age": [40, 90]}), training)
-    >>> usual < unusual
-    True
-    """
-    from sklearn.ensemble import IsolationForest
-
-    check_count("random_state", random_state, least=0)
-    evaluator = as_evaluator(training)
-    explained, encoded = read_rows(rows, evaluator)
-    detector = IsolationForest(n_estimators=100, random_state=random_state)
-    detector.fit(evaluator.matrix(evaluator.rows)[evaluator.among(among)])
-    return explained.to_series(_anomaly(detector, evaluator.matrix(encoded)), "isolation")
-
-
-class _Scorer(Protocol):
-    def score_samples(self, X: FloatArray) -> FloatArray: ...
-
-
-def _anomaly(detector: _Scorer, points: FloatArray) -> FloatArray:
-    """Score of each row; scikit-learn gives it with the opposite sign."""
-    return -detector.score_samples(points) if len(points) else np.empty(0)
-
-
 def contradictory_pairs(
     rows: ResultLike,
-    training: FrameLike | Evaluator,
+    training: Training,
     *,
     share: float = SHARE,
     least_expected: float = MIN_EXPECTED,
@@ -250,23 +141,22 @@ def contradictory_pairs(
     """
     check_real("share", share, "a number from 0 to 1", most=1.0)
     check_real("least_expected", least_expected, "a number of rows > 0", zero=False)
-    evaluator = as_evaluator(training)
-    explained, encoded = read_rows(rows, evaluator)
-    categories = _categories(evaluator)
-    counts = np.zeros(len(encoded), dtype=np.int64)
-    for features in combinations(categories, 2):
-        kept = [_frequent(evaluator.rows.codes[at], least_expected) for at in features]
-        trained = _places_of(evaluator.rows, features, kept)
-        seen = np.zeros((kept[0].size + 1, kept[1].size + 1), dtype=np.int64)
-        np.add.at(seen, trained, 1)
-        contradictory = _contradictory(seen, share, least_expected)
-        counts += contradictory[_places_of(encoded, features, kept)]
-    return explained.to_series(counts, "contradictory_pairs")
+    own = read_rows(rows, training)
+    trained, counts = own.evaluator.rows, np.zeros(len(own.after), dtype=np.int64)
+    frequent = {at: _frequent(trained.codes[at], least_expected) for at in _categories(trained)}
+    for pair in combinations(frequent, 2):
+        there, here = (
+            [frequent[at][side.codes[at]] for at in pair] for side in (trained, own.after)
+        )
+        seen = np.zeros([frequent[at][-1] + 1 for at in pair], dtype=np.int64)
+        np.add.at(seen, tuple(there), 1)
+        counts += _contradictory(seen, share, least_expected)[tuple(here)]
+    return own.to_series(counts, "contradictory_pairs")
 
 
-def _categories(evaluator: Evaluator) -> list[int]:
+def _categories(trained: EncodedRows) -> list[int]:
     """Positions of the categorical features, of which there must be two."""
-    features = evaluator.schema.features
+    features = trained.schema.features
     categories = [at for at, feature in enumerate(features) if feature.kind == "categorical"]
     if len(categories) < 2:
         raise SchemaError(
@@ -277,23 +167,12 @@ def _categories(evaluator: Evaluator) -> list[int]:
 
 
 def _frequent(codes: Codes, least: float) -> IntArray:
-    """Levels in at least ``least`` rows: n_a * n_b / n is never more than n_a."""
-    return np.flatnonzero(np.bincount(codes) >= least)
+    """Number of each code among levels of enough rows, one past the last for others and for -1.
 
-
-def _places_of(
-    rows: EncodedRows, features: tuple[int, ...], kept: list[IntArray]
-) -> tuple[IntArray, ...]:
-    """Place of each row's level among the kept ones, feature by feature."""
-    return tuple(_places(rows.codes[at], levels) for at, levels in zip(features, kept, strict=True))
-
-
-def _places(codes: Codes, kept: IntArray) -> IntArray:
-    """Place of each code among the kept ones, one past the last for all others."""
-    place = np.full(codes.max(initial=-1) + 2, kept.size)
-    inside = kept[kept < place.size - 1]
-    place[inside] = np.arange(inside.size)
-    return place[codes]  # -1, a level not in training, indexes the last entry
+    A pair with a level of fewer rows is expected in fewer: n_a * n_b / n is never more than n_a.
+    """
+    kept = np.append(np.bincount(codes) >= least, False)
+    return np.where(kept, np.cumsum(kept) - 1, kept.sum())
 
 
 def _contradictory(seen: IntArray, share: float, least: float) -> BoolArray:

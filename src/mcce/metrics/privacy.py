@@ -15,14 +15,14 @@ from ..parameters import check_count
 from ..tables.columns import is_missing
 from ..tables.schema import EncodedRows, Schema
 from .costs import changed
-from .evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, pair, read_rows
+from .evaluator import Evaluator, FrameLike, ResultLike, Training, as_evaluator, pair, read_rows
 from .matching import shared_points
 
 # Standard deviations of a normal distribution that 95 % lie within.
 Z95 = 1.959963984540054
 
 
-def copies(rows: ResultLike, training: FrameLike | Evaluator) -> pd.Series[float]:
+def copies(rows: ResultLike, training: Training) -> pd.Series[float]:
     """Whether each row equals a training row in every cell.
 
     Parameters
@@ -43,9 +43,8 @@ def copies(rows: ResultLike, training: FrameLike | Evaluator) -> pd.Series[float
     >>> copies(pd.DataFrame({"age": [20, 20], "job": ["a", "b"]}), training).tolist()
     [1.0, 0.0]
     """
-    evaluator = as_evaluator(training)
-    explained, encoded = read_rows(rows, evaluator)
-    return explained.to_series(are_copies(encoded, evaluator), "copies")
+    own = read_rows(rows, training)
+    return own.to_series(are_copies(own.after, own.evaluator), "copies")
 
 
 def are_copies(rows: EncodedRows, evaluator: Evaluator) -> BoolArray:
@@ -55,10 +54,7 @@ def are_copies(rows: EncodedRows, evaluator: Evaluator) -> BoolArray:
 
 
 def value_copies(
-    rows: ResultLike,
-    training: FrameLike | Evaluator,
-    *,
-    factuals: FrameLike | None = None,
+    rows: ResultLike, training: Training, *, factuals: FrameLike | None = None
 ) -> float:
     """Share of the numbers in rows that exactly one training row has.
 
@@ -97,7 +93,7 @@ def value_copies(
             "value_copies needs at least one mutable numeric feature, the training data have none."
         )
     if factuals is None:
-        encoded = read_rows(rows, evaluator)[1]
+        encoded = read_rows(rows, evaluator).after
         counted = np.ones_like(encoded.codes, dtype=bool)
     else:
         pairs = pair(factuals, rows, evaluator)
@@ -118,11 +114,7 @@ def mutable_numbers(schema: Schema) -> list[int]:
 
 
 def closest_record(
-    rows: FrameLike,
-    training: FrameLike | Evaluator,
-    *,
-    holdout: FrameLike | None = None,
-    random_state: int = 0,
+    rows: FrameLike, training: Training, *, holdout: FrameLike | None = None, random_state: int = 0
 ) -> pd.Series[float]:
     """Distance of generated rows to their closest training row, and to a holdout.
 

@@ -1,25 +1,32 @@
 """Trees as arrays, and the checks that make arrays from an unknown file safe.
 
-The compiled kernels do not check indices while they descend. So trees from a file are accepted only
-if they could have been grown: nodes in preorder; splits on columns that are known when the tree is
-used, at a code or set of levels of that column; leaves that share out the values, which are codes
-of the tree's response. Every chain says for itself which columns its trees may split on.
+The compiled kernels do not check indices while they descend. So what links nodes and leaves is not
+in a file but follows from the order of the nodes, preorder, and trees are accepted only if they
+could have been grown: splits on columns that are known when the tree is used, at a code or set of
+levels of that column; leaves that share out the values, which are codes of the tree's response.
+Every chain says for itself which columns its trees may split on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import SavedFileError
-from ..kernels import LEAF, WORD_BITS, IntArray, Trees
+from ..kernels import LEAF, WORD_BITS, Int32Array, IntArray, Trees
 from ..tables.schema import Schema
 from .associations import check_order
 
-DTYPES = {"roots": np.int64, "start": np.int64, "sets": np.uint64}
+STORED: dict[str, type[np.generic]] = {
+    "feature": np.int32,
+    "cut": np.int32,
+    "count": np.int32,
+    "values": np.int32,
+    "sets": np.uint64,
+}
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,8 @@ class ChainRules:
 
 
 def pack_trees(trees: Trees) -> dict[str, Any]:
-    """The arrays of trees by name."""
-    return {field.name: getattr(trees, field.name) for field in fields(Trees)}
+    """The arrays of trees by name, without those that follow from the order of the nodes."""
+    return {name: getattr(trees, name) for name in STORED}
 
 
 def unpack_order(values: Any, parameter: Any, schema: Schema) -> IntArray:
@@ -49,10 +56,12 @@ def unpack_order(values: Any, parameter: Any, schema: Schema) -> IntArray:
 
 def unpack_trees(plain: Any, rules: ChainRules) -> Trees:
     """Trees of a chain with these rules; raises SavedFileError for any others."""
-    names = [field.name for field in fields(Trees)]
-    if not isinstance(plain, Mapping) or set(plain) != set(names):
+    if not isinstance(plain, Mapping) or set(plain) != set(STORED):
         raise SavedFileError("the arrays of the trees are not those that a chain has")
-    trees = Trees(**{name: vector(plain[name], DTYPES.get(name, np.int32)) for name in names})
+    arrays = {name: vector(plain[name], dtype) for name, dtype in STORED.items()}
+    trees = _linked(rules.responses.size, **arrays)
+    if trees is None:
+        raise SavedFileError("the trees are not whole: their nodes do not follow each other")
     for sound, why in _CHECKS:
         if not sound(trees, rules):
             raise SavedFileError(f"the trees are not whole: {why}")
@@ -71,29 +80,34 @@ def tree_sizes(trees: Trees) -> IntArray:
     return np.add.reduceat(trees.count.astype(np.int64), trees.roots)
 
 
-def _is_preorder(trees: Trees, rules: ChainRules) -> bool:
-    """Nodes stand in preorder; so which of them are leaves decides roots and children."""
-    n_nodes, inner = trees.feature.size, trees.feature != LEAF
-    by_node = (trees.cut, trees.left, trees.right, trees.start, trees.count)
-    if not n_nodes or any(array.size != n_nodes for array in by_node):
-        return False
+def _linked(n_trees: int, feature: Int32Array, **arrays: Any) -> Trees | None:
+    """So many trees, whose nodes stand in preorder; None if they do not.
+
+    So which of the nodes are leaves decides roots and children.
+    """
+    n_nodes, inner = feature.size, feature != LEAF
+    if not n_nodes or any(arrays[name].size != n_nodes for name in ("cut", "count")):
+        return None
     # The open branches after each node: a split opens one more, a leaf closes one.
     n_open = np.cumsum(np.where(inner, 1, -1))
     least = np.minimum(np.minimum.accumulate(n_open), 0)
     ends = np.flatnonzero(np.diff(least, prepend=0) < 0)
-    roots = np.concatenate([[0], ends[:-1] + 1])
-    if ends.size != rules.responses.size or ends[-1] != n_nodes - 1:
-        return False
-    node = np.arange(n_nodes)
+    if ends.size != n_trees or ends[-1] != n_nodes - 1:
+        return None
+    node, right = np.arange(n_nodes), np.zeros(n_nodes, dtype=np.int32)
     # The right child follows the node that closes the branch on the left.
     by_level = np.sort((n_open + n_nodes) * n_nodes + node)
     left_branch = (n_open[inner] - 1 + n_nodes) * n_nodes + node[inner]
-    closes = by_level[np.searchsorted(by_level, left_branch)] % n_nodes
-    return (
-        np.array_equal(trees.roots, roots)
-        and np.array_equal(trees.left, np.where(inner, node + 1, 0))
-        and np.array_equal(trees.right[inner], closes + 1)
-        and not trees.right[~inner].any()
+    right[inner] = by_level[np.searchsorted(by_level, left_branch)] % n_nodes + 1
+    # Values of leaves stand one after the other.
+    before = np.cumsum(arrays["count"], dtype=np.int64) - arrays["count"]
+    return Trees(
+        roots=np.concatenate([[0], ends[:-1] + 1]),
+        feature=feature,
+        left=np.where(inner, node + 1, 0).astype(np.int32),
+        right=right,
+        start=np.where(inner, 0, before),
+        **arrays,
     )
 
 
@@ -115,7 +129,7 @@ def _cuts_within(trees: Trees, rules: ChainRules) -> bool:
     """Cuts leave codes on both sides; sets have a bit for each level, and one for unseen ones."""
     features, inner = rules.schema.features, trees.feature != LEAF
     split_on, cut = trees.feature[inner], trees.cut[inner].astype(np.int64)
-    n_codes = np.array([feature.n_codes for feature in features] + [2])
+    n_codes = np.append(rules.schema.n_codes, 2)
     by_set = np.array([feature.kind == "categorical" for feature in features] + [False])
     n_words = np.where(by_set, n_codes // WORD_BITS + 1, 0)[split_on]
     offset = np.cumsum(n_words) - n_words
@@ -130,15 +144,10 @@ def _cuts_within(trees: Trees, rules: ChainRules) -> bool:
 def _leaves_are_whole(trees: Trees, rules: ChainRules) -> bool:
     """Leaves share out the values, which are codes of their feature in ascending order."""
     leaf = trees.feature == LEAF
-    if trees.start[~leaf].any() or trees.count[~leaf].any():
-        return False
     count, start = trees.count[leaf].astype(np.int64), trees.start[leaf]
-    if (count < 0).any() or int(count.sum()) != trees.values.size:
+    if trees.count[~leaf].any() or (count < 0).any() or int(count.sum()) != trees.values.size:
         return False
-    if not np.array_equal(start, np.cumsum(count) - count):
-        return False
-    features = rules.schema.features
-    n_codes = np.array([features[column].n_codes for column in rules.responses])
+    n_codes = rules.schema.n_codes[rules.responses]
     most = np.repeat(n_codes[_tree_of(trees)[leaf]], count)
     falls = np.flatnonzero(np.diff(trees.values) < 0) + 1
     in_range = (trees.values >= 0) & (trees.values < most)
@@ -163,7 +172,6 @@ def _tree_of(trees: Trees) -> IntArray:
 
 
 _CHECKS: tuple[tuple[Callable[[Trees, ChainRules], bool], str], ...] = (
-    (_is_preorder, "their nodes do not follow each other"),
     (_splits_on_known, "one splits on a column that it cannot know"),
     (_cuts_within, "one is cut at a value that its column does not have"),
     (_leaves_are_whole, "leaves hold values that their column does not have, or lack some"),

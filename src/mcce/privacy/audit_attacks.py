@@ -376,12 +376,13 @@ def class_sizes(
     [1, 2, 1]
     """
     evaluator = as_evaluator(training, immutable=immutable)
-    explained, rows = read_rows(released, evaluator)
+    read = read_rows(released, evaluator)
+    rows, index = read.after, read.explained.frame.index
     known = check_known(quasi_identifiers, private, evaluator.schema)
     codes = shared_codes([rows, evaluator.rows])
     pair = (rows, codes[0]), (evaluator.rows, codes[1])
     k, same = _count(*pair, known)
-    return pd.DataFrame({"k": k, "homogeneous": (k > 0) & (same == k)}, index=explained.frame.index)
+    return pd.DataFrame({"k": k, "homogeneous": (k > 0) & (same == k)}, index=index)
 
 
 def check_known(

@@ -18,7 +18,7 @@ import pandas as pd
 from ..analysis.answers import Requirements
 from ..analysis.rounding import RoundedColumn, ShownNumber, columns_to_round
 from ..counterfactuals.parts import ALREADY
-from ..counterfactuals.result import Counterfactuals, native_rows, native_table, ranges_by_answer
+from ..counterfactuals.result import Counterfactuals, ranges_by_answer
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE, requirements_of
 from ..parameters import check_flag
@@ -257,12 +257,12 @@ def _write(
     frame = final.frame if final.anonymous is None else final.anonymous.frame
     texts = _texts([writer.answer(change) for change in changes], frame.index)
     return Letters(
-        people=native_table(native, table),
-        answers=native_table(native, texts.to_frame("text")),
-        reasons=native_table(
-            native, pd.DataFrame(listed, columns=["factual", "place", "feature", "text"])
+        people=native.adapter.table_to_native(table),
+        answers=native.adapter.table_to_native(texts.to_frame("text")),
+        reasons=native.adapter.table_to_native(
+            pd.DataFrame(listed, columns=["factual", "place", "feature", "text"])
         ),
-        frame=native_rows(native, frame),
+        frame=native.adapter.rows_to_native(frame),
         language=context.labels.language.code,
     )
 

@@ -24,7 +24,8 @@ import pandas as pd
 from ..caching import cached_property
 from ..constraints.constraint import Constraint
 from ..constraints.files import make_constraints
-from ..counterfactuals.parts import ALREADY, plain_value
+from ..counterfactuals.parts import ALREADY
+from ..counterfactuals.records import plain_value
 from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE, requirements_of

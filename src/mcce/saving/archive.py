@@ -35,14 +35,16 @@ from ..runtime.files import check_regular, replacing
 from ..version import __version__
 
 FORMAT = "mcce explainer"
-FORMAT_VERSION = 11
+FORMAT_VERSION = 12
 MANIFEST, DOCUMENT, SIGNATURE = "manifest.json", "explainer.json", "signature.txt"
 # Bounds that no document of ours comes near.
-MAX_MANIFEST_BYTES, MAX_LIST_DEPTH, MAX_DIGITS, MAX_ARRAY_NAME = 2**20, 100, 20, 2**15
+MAX_MANIFEST_BYTES, MAX_DEPTH, MAX_ARRAY_NAME = 2**20, 100, 2**15
 # More arrays than any table has use for; each takes memory beyond its bytes.
 MAX_MEMBERS = 2**18
 MIN_KEY_BYTES = 16
 ARRAY = "array"
+# What each member of a zip begins with.
+HEAD = b"PK\3\4"
 # Object arrays, which only pickle could read, are not among them.
 ARRAY_KINDS = "biufmM"
 HEADER = re.compile(
@@ -63,10 +65,13 @@ def write(
     """Put a document into a file, in place of what was there; sign it if there is a key."""
     target = _checked(path)
     check_key(key)
-    arrays: dict[str, np.ndarray] = {}
-    plain = {name: _extract(value, name, arrays) for name, value in document.items()}
-    _check_writable(plain, arrays)
-    members = {DOCUMENT: _json(plain)} | {name: _npy(array) for name, array in arrays.items()}
+    arrays: dict[str, bytes] = {}
+    text = _json(_extract(document, "", arrays))
+    ensure(
+        len(arrays) < MAX_MEMBERS - 3,
+        f"Cannot save more than {MAX_MEMBERS - 3:,} arrays. Nothing was written.",
+    )
+    members = {DOCUMENT: text} | arrays
     manifest = _json(
         {
             "format": FORMAT,
@@ -92,7 +97,7 @@ def read(
     with refused(source):
         members = _split(data)
         manifest = _read_manifest(members, key)
-        text = members.pop(DOCUMENT)
+        text = bytes(members.pop(DOCUMENT))
         plain = _parse(text, DOCUMENT)
         _check_written(plain, text, DOCUMENT)
         arrays = {name: _array(member) for name, member in members.items()}
@@ -154,90 +159,68 @@ def _os_errors_as(what: str) -> Iterator[None]:
         raise SavedFileError(f"{what}: {error.strerror or error}. Name another file.") from error
 
 
-def _extract(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _extract(value: Any, name: str, arrays: dict[str, bytes], depth: int = 0) -> Any:
     """The value with its arrays replaced by the names they have in ``arrays``."""
-    if isinstance(value, np.ndarray):
-        arrays[f"{name}.npy"] = value
+    kind, within, next_depth = type(value), f"{name}/" if name else "", depth + 1
+    if kind is np.ndarray and value.dtype.kind in ARRAY_KINDS and _is_name(name):
+        arrays[f"{name}.npy"] = _npy(value)
         return {ARRAY: f"{name}.npy"}
-    if isinstance(value, dict):
-        return {key: _extract(inner, f"{name}/{key}", arrays) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_extract(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
-    return value
-
-
-def _insert(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """The value with its arrays, each of which is taken once, from the name of its place."""
-    if isinstance(value, dict):
-        if value.keys() == {ARRAY}:
-            in_place = value[ARRAY] == f"{name}.npy" and value[ARRAY] in arrays
-            ensure(in_place, f"the array {shorten(name)} is missing, or at another place")
-            return arrays.pop(value[ARRAY])
-        within = f"{name}/" if name else ""
-        return {key: _insert(inner, f"{within}{key}", arrays) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_insert(inner, f"{name}/{place}", arrays) for place, inner in enumerate(value)]
-    return value
-
-
-def _check_writable(plain: Any, arrays: Mapping[str, np.ndarray]) -> None:
-    """Raise for a document that could not be read again."""
-    # A zip has names without zero bytes.
-    odd = (n for n in arrays if len(n) > MAX_ARRAY_NAME or zipfile.ZipInfo(n).filename != n)
-    ensure(
-        len(arrays) <= MAX_MEMBERS - 3 and _depth(plain) <= MAX_LIST_DEPTH and not any(odd),
-        f"Cannot save more than {MAX_MEMBERS - 3} arrays, values nested deeper than "
-        f"{MAX_LIST_DEPTH} lists, or names that are longer than {MAX_ARRAY_NAME} letters or hold "
-        "a zero byte. Nothing was written.",
+    if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
+        return value
+    if kind is list and depth < MAX_DEPTH:
+        parts = enumerate(value)
+        return [_extract(inner, f"{within}{place}", arrays, next_depth) for place, inner in parts]
+    named = kind is dict and value.keys() != {ARRAY} and all(type(key) is str for key in value)
+    if named and depth < MAX_DEPTH:
+        parts = value.items()
+        return {key: _extract(inner, f"{within}{key}", arrays, next_depth) for key, inner in parts}
+    raise SavedFileError(
+        f"Cannot save {shorten(name, 200)}: a value of type {kind.__name__} is neither an array of "
+        "numbers under a printable name nor plain (None, bool, int, finite float, str, list, or "
+        f"dict with strings as keys other than {ARRAY!r} alone), or it is nested deeper than "
+        f"{MAX_DEPTH} lists. Change what to_arrays of your generator returns. Nothing was written."
     )
 
 
-def _depth(value: Any) -> int:
-    """How deep lists and dicts are nested, without recursion."""
-    depth, level = 0, [value]
-    while level and depth <= MAX_LIST_DEPTH:
-        depth += 1
-        inner: list[Any] = []
-        for part in level:
-            inner += part.values() if isinstance(part, dict) else part
-        level = [part for part in inner if isinstance(part, (dict, list))]
-    return depth
+def _is_name(name: str) -> bool:
+    """Whether a zip may have a member of this name: it encodes it, and cuts it at a zero byte."""
+    return name.isprintable() and len(name) < MAX_ARRAY_NAME
+
+
+def _insert(value: Any, name: str, arrays: dict[str, np.ndarray], depth: int = 0) -> Any:
+    """The value with its arrays, each of which is taken once, from the name of its place."""
+    ensure(depth <= MAX_DEPTH, f"{DOCUMENT} is nested too deeply")
+    within, depth = f"{name}/" if name else "", depth + 1
+    if isinstance(value, list):
+        return [_insert(one, f"{within}{place}", arrays, depth) for place, one in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() != {ARRAY}:
+        return {key: _insert(one, f"{within}{key}", arrays, depth) for key, one in value.items()}
+    in_place = value[ARRAY] == f"{name}.npy" and value[ARRAY] in arrays
+    ensure(in_place, f"the array {shorten(name)} is missing, or at another place")
+    return arrays.pop(value[ARRAY])
 
 
 def _json(value: Any) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-    except UnicodeEncodeError:
-        raise SavedFileError(
-            "Cannot save a name with half a surrogate pair, which UTF-8 cannot encode. Rename "
-            "what a generator of your own returns by to_arrays. Nothing was written."
-        ) from None
+    # Half a surrogate pair, which a cell may hold, stays as it is.
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _parse(data: bytes, name: str) -> dict[str, Any]:
-    """The object of a JSON text, of bounded depth and without long integers."""
+    """The object of a JSON text."""
     try:
-        value = json.loads(data.decode(), parse_int=_read_int)
+        value = json.loads(data.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
         value = None
-    sound = isinstance(value, dict) and _depth(value) <= MAX_LIST_DEPTH
-    ensure(sound, f"{name} holds no JSON object, or one nested too deeply")
+    ensure(isinstance(value, dict), f"{name} holds no JSON object, or one nested too deeply")
     return dict(value)
-
-
-def _read_int(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise ValueError
-    return int(digits)
 
 
 def _check_written(value: Any, data: bytes, name: str) -> None:
     """Raise unless a JSON text is written as ours are: no key twice, no escapes."""
-    try:
-        same = _json(value) == data
-    except ValueError:
-        same = False
-    ensure(same, f"{name} is not written as mcce writes it")
+    ensure(_json(value) == data, f"{name} is not written as mcce writes it")
 
 
 def _npy(array: np.ndarray) -> bytes:
@@ -247,15 +230,15 @@ def _npy(array: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
-def _array(data: bytes) -> np.ndarray:
+def _array(data: memoryview) -> np.ndarray:
     """The array of a ``.npy`` file, whose header must claim exactly the bytes that follow."""
     start = 10 + int.from_bytes(data[8:10], "little")
     header = HEADER.fullmatch(data[10:start]) if start <= 512 else None
-    if data[:8] != b"\x93NUMPY\1\0" or header is None:
+    if bytes(data[:8]) != b"\x93NUMPY\1\0" or header is None:
         raise SavedFileError("an array has no header of ours")
     dtype = np.dtype(header[1].decode())
     shape = tuple(int(size) for size in header[2].decode().split(",") if size.strip())
-    body = memoryview(data)[start:]
+    body = data[start:]
     ensure(
         math.prod(shape) * dtype.itemsize == len(body),
         f"an array claims dtype {dtype} and shape {shape}, but its data have another size",
@@ -266,7 +249,7 @@ def _array(data: bytes) -> np.ndarray:
     return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def _checksum(members: Mapping[str, bytes]) -> str:
+def _checksum(members: Mapping[str, Any]) -> str:
     """The SHA-256 of the names, sizes and contents of members."""
     checksum = hashlib.sha256()
     for name, data in members.items():
@@ -280,9 +263,9 @@ def _signature(manifest: bytes, key: bytes) -> bytes:
     return hmac.new(key, manifest, "sha256").hexdigest().encode() + b"\n"
 
 
-def _read_manifest(members: dict[str, bytes], key: bytes | None) -> dict[str, Any]:
+def _read_manifest(members: dict[str, memoryview], key: bytes | None) -> dict[str, Any]:
     """What a file says about itself, and whether it is signed; leaves the other members."""
-    data = members.pop(MANIFEST, b"")
+    data = bytes(members.pop(MANIFEST, memoryview(b"")))
     ensure(
         0 < len(data) <= MAX_MANIFEST_BYTES,
         f"it is a zip file, but no saved explainer: {MANIFEST} is missing or too large",
@@ -318,7 +301,7 @@ def _read_manifest(members: dict[str, bytes], key: bytes | None) -> dict[str, An
     return manifest | {"signed": signature is not None}
 
 
-def _write_zip(members: Mapping[str, bytes], stream: IO[bytes]) -> None:
+def _write_zip(members: Mapping[str, Any], stream: IO[bytes]) -> None:
     """Write a zip of members, which depends on nothing else."""
     with zipfile.ZipFile(stream, "w") as file:
         for name, data in members.items():
@@ -327,34 +310,25 @@ def _write_zip(members: Mapping[str, bytes], stream: IO[bytes]) -> None:
             file.writestr(info, data)
 
 
-def _split(data: bytes) -> dict[str, bytes]:
+def _split(data: bytes) -> dict[str, memoryview]:
     """The members of a file that is, byte for byte, what :func:`_write_zip` makes of them."""
     ensure(data, "the file is empty")
-    ensure(data.startswith(b"PK\3\4"), "it is no saved explainer")
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as file:
-            entries = file.infolist()
-    except Exception:
-        raise SavedFileError("it is damaged or was cut short") from None
-    ensure(len(entries) <= MAX_MEMBERS, f"it has more than {MAX_MEMBERS} members")
-    ensure(
-        sum(entry.file_size for entry in entries) <= len(data),
-        "its members claim more bytes than it has: they are compressed, or it was cut short",
-    )
-    # Read as they are: contents in another place, or compressed ones, make another file below.
-    members = {entry.filename: _content(data, entry) for entry in entries}
+    ensure(data.startswith(HEAD), "it is no saved explainer")
+    members, view, at = dict[str, memoryview](), memoryview(data), 0
+    while data[at : at + 4] == HEAD and len(members) <= MAX_MEMBERS:
+        size, n_name, n_extra = (
+            int.from_bytes(data[at + begin : at + end], "little")
+            for begin, end in ((22, 26), (26, 28), (28, 30))
+        )
+        name, start = str(view[at + 30 : at + 30 + n_name], "utf-8"), at + 30 + n_name + n_extra
+        # Only the sizes of members that are too large for a header are in an extra field.
+        size = int.from_bytes(data[start - 16 : start - 8], "little") if n_extra else size
+        members[name], at = view[start : start + size], start + size
     again = io.BytesIO()
     _write_zip(members, again)
     ensure(
         again.getvalue() == data,
-        "it is not laid out as mcce writes it: it was damaged, or another program wrote it",
+        "it is not laid out as mcce writes it: it was damaged, was cut short or is compressed, or "
+        "another program wrote it",
     )
     return members
-
-
-def _content(data: bytes, entry: zipfile.ZipInfo) -> bytes:
-    """The bytes that follow the header of a member."""
-    header = entry.header_offset + 30
-    lengths = data[header - 4 : header]
-    start = header + sum(int.from_bytes(part, "little") for part in (lengths[:2], lengths[2:]))
-    return data[start : start + entry.file_size]

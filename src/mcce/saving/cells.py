@@ -1,16 +1,16 @@
 """Columns as plain data and arrays, in their exact dtypes, and the kind of frame they come in.
 
 Numbers and times are arrays; strings and objects are lists of plain values; a category is its
-levels, used or not, and a number for each cell. To save one more way of storing cells, add a line
-to ``STORAGES``.
+levels, used or not, and a number for each cell. Columns hold distinct values in order, of which at
+most the last is missing. To save one more way of storing cells, add a line to ``STORAGES``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -18,24 +18,26 @@ from pandas.api.types import is_object_dtype
 
 from ..errors import SavedFileError, missing_extra
 from ..tables.features import Feature
-from ..tables.frames import PANDAS_ADAPTER, ArrayAdapter, ArrowAdapter, FrameAdapter, Library
-from .archive import ensure
-from .values import (
-    NotPlainError,
-    check_hashes,
-    check_zone,
-    pack,
-    pack_zone,
-    unpack,
-    unpack_cell,
-    unpack_zone,
+from ..tables.frames import (
+    PANDAS_ADAPTER,
+    ArrayAdapter,
+    ArrowAdapter,
+    FrameAdapter,
+    Library,
+    read_frame,
 )
+from .archive import ARRAY_KINDS, ensure
+from .values import check_hashes, for_pandas, pack, unpack, unpack_cell
 
-UNITS = ("s", "ms", "us", "ns")
+MASKED = re.compile("U?Int(8|16|32|64)|Float(32|64)|boolean")
 
 
-@dataclass(frozen=True)
-class Storage:
+def is_category(dtype: Any) -> bool:
+    """Whether a dtype is a category, ordered or not."""
+    return isinstance(dtype, pd.CategoricalDtype)
+
+
+class Storage(NamedTuple):
     """A way of storing cells: its dtypes, the column as named parts, and the cells of these."""
 
     fits: Callable[[Any], bool]
@@ -70,19 +72,16 @@ def pack_adapter(adapter: FrameAdapter) -> dict[str, Any]:
 
 def unpack_adapter(plain: dict[str, Any], features: Sequence[Feature]) -> FrameAdapter:
     """The adapter that :func:`pack_adapter` packed, for columns of these features."""
-    parts = dict(plain)
-    kind = parts.pop("kind")
-    if kind in get_args(Library):
-        return _arrow_adapter(kind, features, **parts)
-    if kind == "array":
-        sound = parts.keys() == {"named"} and type(parts["named"]) is bool
-        ensure(sound, "it does not say whether the columns of its arrays have names")
-        return ArrayAdapter(named=parts["named"])
-    ensure(kind == "pandas" and not parts, "it was fitted on no kind of frame that mcce knows")
+    if plain.get("kind") in get_args(Library):
+        return _arrow_adapter(features, **plain)
+    named = plain.get("named")
+    if type(named) is bool and plain == {"kind": "array", "named": named}:
+        return ArrayAdapter(named=named)
+    ensure(plain == {"kind": "pandas"}, "it was fitted on no kind of frame that mcce knows")
     return PANDAS_ADAPTER
 
 
-def _arrow_adapter(kind: Library, features: Sequence[Feature], schema: str) -> ArrowAdapter:
+def _arrow_adapter(features: Sequence[Feature], kind: Library, schema: str) -> ArrowAdapter:
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -90,44 +89,53 @@ def _arrow_adapter(kind: Library, features: Sequence[Feature], schema: str) -> A
             "pyarrow", "frames", f"An explainer that was fitted on {kind} frames"
         ) from error
     types = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema)))
-    same = sorted(types.names) == sorted(str(feature.name) for feature in features)
-    ensure(same, "the columns of its frames are not those of its features")
     dtypes = {feature.name: feature.table.dtype for feature in features}
+    empty = read_frame(types.empty_table())[0]
+    same = sorted(types.names) == sorted(map(str, dtypes)) and all(
+        dtype == empty[name].dtype or (is_category(dtype) and is_category(empty[name].dtype))
+        for name, dtype in dtypes.items()
+    )
+    ensure(same, "the columns of its frames are not those of its features")
     adapter = ArrowAdapter(library=kind, schema=types, dtypes=dtypes)
     for feature in features:
-        _check_type(adapter, feature)
+        adapter.rows_to_native(pd.DataFrame({feature.name: feature.table}))
     return adapter
 
 
-def _check_type(adapter: ArrowAdapter, feature: Feature) -> None:
-    """Raise unless a column's type in Arrow is that of its cells, whatever they are."""
-    from pyarrow import large_string, types
-
-    type_, dtype = adapter.schema.field(feature.name).type, feature.table.dtype
-    if types.is_null(type_):
-        fits = is_object_dtype(dtype)
-    elif types.is_dictionary(type_):
-        fits = isinstance(dtype, pd.CategoricalDtype)
-    else:
-        fits = dtype == pd.ArrowDtype(large_string() if types.is_string_view(type_) else type_)
-    ensure(fits, "a column of its frames has another type than its cells")
-    adapter.rows_to_native(pd.DataFrame({feature.name: feature.table}))
+def _make_objects(values: Any) -> Any:
+    return pd.Series(check_hashes([unpack_cell(value) for value in values]), dtype=object).array
 
 
-def _make_objects(values: list[Any]) -> Any:
-    cells = np.empty(len(values), dtype=object)
-    for place, value in enumerate(check_hashes([unpack_cell(value) for value in values])):
-        cells[place] = value
-    return cells
+def _take_category(column: pd.Series[Any], what: str) -> dict[str, Any]:
+    dtype: Any = column.dtype
+    levels = pack_cells(pd.Series(dtype.categories), f"the levels of {what}")
+    codes = column.cat.codes.to_numpy()
+    return {"ordered": bool(dtype.ordered), "levels": levels, "values": codes}
+
+
+def _make_category(ordered: Any, levels: Any, values: Any) -> Any:
+    ensure(type(ordered) is bool, "a category does not say whether its levels are ordered")
+    dtype = pd.CategoricalDtype(pd.Index(unpack_cells(levels)), ordered=ordered)
+    return pd.Categorical.from_codes(_vector(values), dtype=dtype)
+
+
+def _take_intervals(column: pd.Series[Any], what: str) -> dict[str, Any]:
+    index = pd.IntervalIndex(column.array)
+    ends = {end: pack_cells(pd.Series(getattr(index, end)), what) for end in ("left", "right")}
+    return {"closed": index.closed, **ends}
+
+
+def _make_intervals(closed: Any, left: Any, right: Any) -> Any:
+    ends = unpack_cells(left), unpack_cells(right)
+    return pd.arrays.IntervalArray.from_arrays(*ends, closed=closed)
 
 
 def _take_strings(column: pd.Series[Any], what: str) -> dict[str, Any]:
     dtype: Any = column.dtype
-    cells = [None if gap else str(c) for c, gap in zip(column, column.isna(), strict=True)]
     return {
         "kept_by": "python" if dtype.storage == "python" else "pyarrow",
         "missing": "NA" if dtype.na_value is pd.NA else "nan",
-        "values": pack(cells, what),
+        "values": _texts(column, what),
     }
 
 
@@ -146,121 +154,54 @@ def _make_strings(kept_by: Any, missing: Any, values: Any) -> Any:
         return cells.to_numpy()
 
 
-def _take_category(column: pd.Series[Any], what: str) -> dict[str, Any]:
-    dtype: Any = column.dtype
-    return {
-        "ordered": bool(dtype.ordered),
-        "levels": pack_cells(pd.Series(dtype.categories), f"the levels of {what}"),
-        "values": column.cat.codes.to_numpy(),
-    }
-
-
-def _make_category(ordered: Any, levels: Any, values: Any) -> Any:
-    ensure(type(ordered) is bool, "a category does not say whether its levels are ordered")
-    dtype = pd.CategoricalDtype(pd.Index(unpack_cells(levels)), ordered=ordered)
-    return pd.Categorical.from_codes(_vector(values), dtype=dtype)
-
-
-def _take_masked(column: pd.Series[Any], what: str) -> dict[str, Any]:
-    dtype: Any = column.dtype
-    missing = np.asarray(column.isna(), dtype=bool)
-    values = column.to_numpy(dtype=dtype.type, na_value=dtype.type(0))
-    return {"values": values, "missing": missing}
-
-
-def _make_masked(values: Any, missing: Any) -> Any:
-    masked = {"b": pd.arrays.BooleanArray, "f": pd.arrays.FloatingArray}
-    make = masked.get(_vector(values).dtype.kind, pd.arrays.IntegerArray)
-    return make(values, _vector(missing))
-
-
-def _take_zoned(column: pd.Series[Any], what: str) -> dict[str, Any]:
-    dtype: Any = column.dtype
-    moments = column.dt.tz_convert("UTC").dt.tz_localize(None)
-    return {"zone": _packed_zone(dtype.tz, what), "values": moments.to_numpy()}
-
-
-def _make_zoned(zone: Any, values: Any) -> Any:
-    moments = pd.Series(_vector(values)).dt.tz_localize("UTC")
-    return moments.dt.tz_convert(unpack_zone(zone)).array
-
-
-def _packed_zone(zone: Any, what: str) -> Any:
-    try:
-        return pack_zone(zone)
-    except NotPlainError:
-        raise SavedFileError(
-            f"Cannot save {what}: its time zone {zone!r} is neither a named one nor a fixed "
-            "distance from UTC. Convert it with .dt.tz_convert before fitting. Nothing was written."
-        ) from None
-
-
-def _take_intervals(column: pd.Series[Any], what: str) -> dict[str, Any]:
-    ends = pd.arrays.IntervalArray(column)
-    return {
-        "closed": ends.closed,
-        "left": pack_cells(pd.Series(ends.left), what),
-        "right": pack_cells(pd.Series(ends.right), what),
-    }
-
-
-def _make_intervals(closed: Any, left: Any, right: Any) -> Any:
-    ends = unpack_cells(left), unpack_cells(right)
-    return pd.arrays.IntervalArray.from_arrays(*ends, closed=closed)
-
-
 def _take_arrow(column: pd.Series[Any], what: str) -> dict[str, Any]:
-    import pyarrow as pa
+    from pyarrow import types
 
     dtype: Any = column.dtype
     kind = dtype.pyarrow_dtype
     zone = getattr(kind, "tz", None)
-    if kind not in _arrow_types(zone).values():
+    described = {"type": f"timestamp[{kind.unit}]" if zone else str(kind), "zone": zone}
+    if types.is_string(kind) or types.is_large_string(kind):
+        return described | {"values": _texts(column, what)}
+    return described | _take_numbers(column, what)
+
+
+def _make_arrow(type: str, zone: Any, values: Any, missing: Any = None) -> Any:  # noqa: A002
+    import pyarrow as pa
+
+    kind = pa.type_for_alias(type)
+    if zone is not None:
+        # ZoneInfo raises for any other name.
+        _ = re.fullmatch(r"[+-]\d\d:\d\d", zone) or ZoneInfo(zone)
+        kind = pa.timestamp(kind.unit, zone)
+    known = pa.array(unpack(values), kind) if missing is None else pa.array(_vector(values))
+    cells = pd.arrays.ArrowExtensionArray(known.cast(kind))
+    return cells if missing is None else _with_missing(cells, missing)
+
+
+def _texts(column: pd.Series[Any], what: str) -> Any:
+    pairs = zip(column, column.isna(), strict=True)
+    return pack(tuple(None if missing else str(cell) for cell, missing in pairs), what)
+
+
+def _take_numbers(column: pd.Series[Any], what: str) -> dict[str, Any]:
+    """The cells of a dtype with a missing marker, as NumPy has them, and whether one is missing."""
+    dtype: Any = column.dtype
+    known = column.dropna()
+    values = known.to_numpy(getattr(dtype, "numpy_dtype", None) or f"M8[{dtype.unit}]")
+    if values.dtype.kind not in ARRAY_KINDS:
         raise _formless(column, what)
-    described = {"type": str(kind), "zone": zone}
-    cells = pa.chunked_array(pa.array(column.array)).combine_chunks()
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return described | {"values": pack(cells.to_pylist(), what)}
-    missing = cells.is_null().to_numpy(zero_copy_only=False)
-    if pa.types.is_temporal(kind):
-        cells = cells.view(_arrow_numbers(kind))
-    filled = cells.fill_null(False if pa.types.is_boolean(kind) else 0)
-    return described | {"values": filled.to_numpy(zero_copy_only=False), "missing": missing}
+    return {"values": values, "missing": len(known) < len(column)}
 
 
-def _make_arrow(type: Any, zone: Any, values: Any, missing: Any = None) -> Any:  # noqa: A002
-    import pyarrow as pa
-
-    if zone is not None and not re.fullmatch(r"[+-]\d\d:\d\d", zone):
-        check_zone(zone)
-    kind = _arrow_types(zone)[type]
-    # Strings have no mask.
-    if missing is None:
-        return pd.arrays.ArrowExtensionArray(pa.array(unpack(values), type=kind))
-    timed = pa.types.is_temporal(kind)
-    stored = _arrow_numbers(kind) if timed else kind
-    # Explicit, or NaN in a column of numbers would become missing.
-    cells = pa.array(_vector(values), type=stored, mask=_vector(missing), from_pandas=False)
-    return pd.arrays.ArrowExtensionArray(cells.view(kind) if timed else cells)
+def _with_missing(cells: Any, missing: Any) -> Any:
+    ensure(type(missing) is bool, "a column does not say whether a cell is missing")
+    return cells.take([*range(len(cells)), -1], allow_fill=True) if missing else cells
 
 
-def _arrow_types(zone: str | None) -> dict[str, Any]:
-    """Every type of Arrow's that a column may have, by its name."""
-    import pyarrow as pa
-
-    whole = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
-    whole += [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
-    others = [pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.large_string()]
-    times = [pa.date32(), pa.date64(), *(pa.duration(unit) for unit in UNITS)]
-    times += [pa.timestamp(unit, zone) for unit in UNITS]
-    return {str(kind): kind for kind in whole + others + times}
-
-
-def _arrow_numbers(kind: Any) -> Any:
-    """The integers that a time is kept in."""
-    import pyarrow as pa
-
-    return pa.int32() if kind == pa.date32() else pa.int64()
+def _make_zoned(zone: Any, values: Any, missing: Any) -> Any:
+    moments = pd.Series(_vector(values)).dt.tz_localize("UTC")
+    return _with_missing(moments.dt.tz_convert(for_pandas(unpack(zone))).array, missing)
 
 
 def _vector(values: Any) -> np.ndarray:
@@ -276,30 +217,33 @@ def _formless(column: pd.Series[Any], what: str) -> SavedFileError:
     )
 
 
-def _has_type(kind: type) -> Callable[[Any], bool]:
-    return lambda dtype: isinstance(dtype, kind)
-
-
-def _is_masked(dtype: Any) -> bool:
-    name = getattr(dtype, "name", "")
-    return re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)|boolean", name) is not None
-
-
 STORAGES = {
     "numpy": Storage(
-        lambda dtype: isinstance(dtype, np.dtype) and dtype.kind in "biufmM",
+        lambda dtype: isinstance(dtype, np.dtype) and dtype.kind in ARRAY_KINDS,
         lambda column, what: {"values": column.to_numpy()},
         lambda values: _vector(values),
     ),
     "objects": Storage(
-        lambda dtype: bool(dtype == np.dtype(object)),
-        lambda column, what: {"values": pack(check_hashes([*column.to_numpy()]), what)},
+        is_object_dtype,
+        lambda column, what: {"values": pack((*check_hashes([*column.to_numpy()]),), what)},
         _make_objects,
     ),
-    "category": Storage(_has_type(pd.CategoricalDtype), _take_category, _make_category),
-    "strings": Storage(_has_type(pd.StringDtype), _take_strings, _make_strings),
-    "masked": Storage(_is_masked, _take_masked, _make_masked),
-    "zoned": Storage(_has_type(pd.DatetimeTZDtype), _take_zoned, _make_zoned),
-    "arrow": Storage(_has_type(pd.ArrowDtype), _take_arrow, _make_arrow),
-    "intervals": Storage(_has_type(pd.IntervalDtype), _take_intervals, _make_intervals),
+    "category": Storage(is_category, _take_category, _make_category),
+    "intervals": Storage(
+        lambda dtype: isinstance(dtype, pd.IntervalDtype), _take_intervals, _make_intervals
+    ),
+    "strings": Storage(
+        lambda dtype: isinstance(dtype, pd.StringDtype), _take_strings, _make_strings
+    ),
+    "masked": Storage(
+        lambda dtype: MASKED.fullmatch(getattr(dtype, "name", "")) is not None,
+        _take_numbers,
+        lambda values, missing: _with_missing(pd.array(_vector(values)), missing),
+    ),
+    "zoned": Storage(
+        lambda dtype: isinstance(dtype, pd.DatetimeTZDtype),
+        lambda column, what: {"zone": pack(column.dt.tz, what), **_take_numbers(column, what)},
+        _make_zoned,
+    ),
+    "arrow": Storage(lambda dtype: isinstance(dtype, pd.ArrowDtype), _take_arrow, _make_arrow),
 }

@@ -11,16 +11,16 @@ import json
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ..errors import PredictorError, shorten
 from ..fitted import Fitted
 from ..kernels import Codes, person_keys
 from ..predictors.decision import Decision, Interval
 from ..protocols import DrawRequest
-from ..tables.schema import Schema
+from ..tables.schema import EncodedRows, Schema
 from .archive import ensure
-from .values import check_array, check_codes, check_entries, pack
+from .parts import read_array, read_codes
+from .values import check_entries, pack
 
 N_PROBES = 8
 # Zero has no relative tolerance.
@@ -30,7 +30,7 @@ NOTHING = 1e-12
 def pack_predictor(fitted: Fitted) -> dict[str, Any]:
     """How the predictor is called, and its scores of the probe rows that it can score."""
     codes = _probe_codes(fitted)
-    rows = probe_rows(fitted.schema, codes)
+    rows = EncodedRows.from_codes(fitted.schema, codes).frame
     scores, failure = {}, None
     for place in range(N_PROBES):
         try:
@@ -59,7 +59,8 @@ def check_predictor(
             "predictor that was explained; of a server or a function say also what it returns, "
             "probabilities of which classes."
         )
-    rows, expected = probe_rows(schema, plain["probes"]), plain["scores"]
+    rows = EncodedRows.from_codes(schema, plain["probes"]).frame
+    expected = plain["scores"]
     try:
         got = np.concatenate([decision.score(rows.iloc[[row]]).score for row in range(len(rows))])
     except PredictorError as error:
@@ -85,8 +86,7 @@ def check_probes(plain: Any, schema: Schema) -> dict[str, Any]:
     check_entries(given["decision"], ("method", "columns", "desired"), "the call of the predictor")
     # It must not hold arrays, which cannot be compared as a whole.
     json.dumps(given["decision"])
-    codes = check_codes(given["probes"], schema, "the probe rows")
-    scores = check_array(given["scores"], np.float64, 1, "the scores of the probe rows")
+    codes, scores = read_codes(given["probes"], schema), read_array(given["scores"], np.float64)
     fits = 1 <= scores.size <= N_PROBES and scores.size == codes.shape[1]
     ensure(fits, "there is not one score for each probe row")
     # A score may be infinite, like the odds of what is certain; the decision lets no NaN pass.
@@ -94,20 +94,9 @@ def check_probes(plain: Any, schema: Schema) -> dict[str, Any]:
     return given
 
 
-def probe_rows(schema: Schema, codes: Codes) -> pd.DataFrame:
-    """Rows made of training values, shape of codes (n_features, n_rows)."""
-    cells = [
-        feature.table.iloc[row].reset_index(drop=True)
-        for feature, row in zip(schema.features, codes, strict=True)
-    ]
-    frame = pd.DataFrame(dict(enumerate(cells)))
-    frame.columns = pd.Index(schema.names, tupleize_cols=False)
-    return frame
-
-
 def _probe_codes(fitted: Fitted) -> Codes:
     schema = fitted.schema
-    n_codes = np.array([[feature.n_codes] for feature in schema.features])
+    n_codes = schema.n_codes[:, None]
     codes = (np.arange(N_PROBES) * n_codes // N_PROBES).astype(np.int32)
     keys = person_keys(fitted.seed, codes[schema.immutable].T)
     drawn = fitted.generator.sample(DrawRequest(codes, keys, np.zeros(1, dtype=np.int64)))

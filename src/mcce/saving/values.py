@@ -1,15 +1,15 @@
 """Plain values as JSON, exactly: what goes in comes out with the same type and bits.
 
-None, booleans, strings, lists and ordinary numbers stand as they are; everything else is a dict of
-one entry, its tag and what it is made of. To save one more type, add a line to ``CELLS``, or to
-``SETTINGS`` if no cell of a table can be one. The checks that all parts of a file share are here,
-too.
+None, booleans, strings, integers and finite floats stand as they are, and a list is a tuple;
+everything else is a dict of one entry, its tag and what it is made of. To save one more type, add a
+line to ``CELLS``, or to ``SETTINGS`` if no cell of a table can be one.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -23,19 +23,19 @@ import pandas as pd
 from ..constraints.builders import build
 from ..constraints.kinds import CONSTRAINT_KINDS
 from ..distances import DISTANCES
-from ..errors import SavedFileError, shorten
-from ..kernels import Codes
+from ..errors import SavedFileError
 from ..model.registry import GENERATORS
 from ..plugins import Registry
 from ..predictors.decision import Interval
 from ..search.config import ExactSearch, Search
-from ..tables.roles import has_lone_surrogate
-from ..tables.schema import Schema
 from .archive import ensure
 
-EXACT_IN_JSON = 2**53
+# Bits of the largest integers: Python may neither write nor read those of more than 640 digits.
+MAX_BITS = 2**11
 # Values that differ and have one hash: each costs a set or dict a comparison with all others.
 MAX_ONE_HASH = 100
+# The dtypes of NumPy's scalars.
+SCALAR = re.compile(r"[<|][biufmM][1248](?:\[\w{1,8}\])?")
 
 
 @dataclass(frozen=True)
@@ -51,31 +51,27 @@ class Codec:
 def pack(value: Any, what: str) -> Any:
     """A value as JSON; ``what`` names it, should that be impossible."""
     kind = type(value)
-    if value is None or kind is bool or (kind is int and abs(value) < EXACT_IN_JSON):
+    small = kind is int and value.bit_length() < MAX_BITS
+    if value is None or kind in (bool, str) or small or (kind is float and math.isfinite(value)):
         return value
-    if (kind is float and math.isfinite(value)) or (kind is str and not has_lone_surrogate(value)):
-        return value
-    if kind is list:
+    if kind is tuple:
         return [pack(item, what) for item in value]
     codec = _codec(value)
-    try:
-        if codec is None:
-            raise NotPlainError
+    if codec is not None:
         return {codec.tag: pack(codec.take(value), what)}
-    except NotPlainError:
-        raise SavedFileError(
-            f"Cannot save {what}: it holds a {kind.__module__}.{kind.__qualname__}, which cannot "
-            "be written without code in the file. What can be saved is plain values (numbers, "
-            "strings, booleans, dates, missing ones, and lists of them) and what comes with mcce. "
-            "Nothing was written."
-        ) from None
+    raise SavedFileError(
+        f"Cannot save {what}: it holds a {kind.__module__}.{kind.__qualname__}, which cannot "
+        "be written without code in the file. What can be saved is plain values (numbers, "
+        "strings, booleans, dates, missing ones, and lists of them) and what comes with mcce. "
+        "Nothing was written."
+    )
 
 
 def unpack(plain: Any) -> Any:
     """The value of what :func:`pack` gave."""
     ensure(not isinstance(plain, np.ndarray), "an array stands where a plain value should")
     if isinstance(plain, list):
-        return check_hashes([unpack(item) for item in plain])
+        return tuple(check_hashes([unpack(item) for item in plain]))
     if not isinstance(plain, dict):
         return plain
     [(tag, parts)] = plain.items()
@@ -83,9 +79,9 @@ def unpack(plain: Any) -> Any:
 
 
 def unpack_cell(plain: Any) -> Any:
-    """The same of a cell, which is a single plain value."""
+    """The same of a cell, which no setting can be."""
     is_setting = isinstance(plain, dict) and bool(plain.keys() - {codec.tag for codec in CELLS})
-    ensure(not is_setting and not isinstance(plain, list), "a cell holds what no column has")
+    ensure(not is_setting, "a cell holds what no column has")
     return unpack(plain)
 
 
@@ -107,32 +103,6 @@ def check_hashes(values: list[Any]) -> list[Any]:
     return values
 
 
-def pack_zone(zone: datetime.tzinfo | None) -> str | float | None:
-    """A time zone by its name in the tz database, or by its seconds east of UTC."""
-    if zone is None:
-        return None
-    if isinstance(zone, datetime.timezone):
-        return zone.utcoffset(None).total_seconds()
-    # The zones that pandas 2 takes by default call it zone.
-    name = zone.key if isinstance(zone, ZoneInfo) else getattr(zone, "zone", None)
-    if not isinstance(name, str):
-        raise NotPlainError
-    return name
-
-
-def check_zone(zone: Any) -> datetime.tzinfo | None:
-    """The standard library's zone of what :func:`pack_zone` gave."""
-    if zone is None or isinstance(zone, str):
-        return None if zone is None else ZoneInfo(zone)
-    return datetime.timezone(datetime.timedelta(seconds=zone))
-
-
-def unpack_zone(zone: Any) -> Any:
-    """A zone for pandas, which has classes of its own for the named ones."""
-    known = check_zone(zone)
-    return zone if isinstance(zone, str) else known
-
-
 def check_entries(plain: Any, names: Iterable[str], what: str) -> dict[str, Any]:
     """A part of a file by name, which has these entries and no others."""
     sound = isinstance(plain, dict) and plain.keys() == set(names)
@@ -140,122 +110,78 @@ def check_entries(plain: Any, names: Iterable[str], what: str) -> dict[str, Any]
     return dict(plain)
 
 
-def check_integer(value: Any, what: str, most: int = 2**64 - 1) -> int:
-    """A number in a file that counts something, or a seed."""
-    ensure(type(value) is int and 0 <= value <= most, f"{what} is no whole number from 0 to {most}")
-    return int(value)
+def _zone_name(zone: Any) -> Any:
+    """Name in the tz database; the zones that pandas 2 takes by default have it as zone."""
+    return zone.key if isinstance(zone, ZoneInfo) else getattr(zone, "zone", None)
 
 
-def check_array(values: Any, dtype: type[np.generic], n_dimensions: int, what: str) -> np.ndarray:
-    """An array of a file, of this dtype and number of dimensions."""
-    sound = isinstance(values, np.ndarray) and values.dtype == dtype
-    ensure(sound and values.ndim == n_dimensions, f"{what} have another dtype or shape")
-    return np.asarray(values)
+def for_pandas(zone: dt.tzinfo | None) -> Any:
+    """A time zone for pandas, which has classes of its own for those with a name."""
+    return getattr(zone, "key", zone)
 
 
-def check_codes(values: Any, schema: Schema, what: str) -> Codes:
-    """Codes of training values, shape (n_features, n_rows), of at least one row."""
-    n_codes = np.array([[feature.n_codes] for feature in schema.features])
-    codes = check_array(values, np.int32, 2, what)
-    ensure(len(codes) == n_codes.size and codes.size, f"{what} are not those of its columns")
-    within = (codes >= 0).all() and (codes < n_codes).all()
-    ensure(within, f"{what} hold values that training never held")
-    return codes
-
-
-class NotPlainError(Exception):
-    """A value of a known type that holds something unknown."""
-
-
-def _take_set(value: Any) -> list[Any]:
+def _take_set(value: Any) -> tuple[Any, ...]:
     # Sorted, because string hashes differ between runs.
-    return sorted(check_hashes([*value]), key=lambda item: (type(item).__qualname__, _text(item)))
+    return (*sorted(check_hashes([*value]), key=lambda one: (type(one).__qualname__, repr(one))),)
 
 
-def _text(value: Any) -> str:
-    """The repr of a value, also of one with more digits than Python writes."""
-    try:
-        return repr(value)
-    except ValueError:
-        return shorten(value)
-
-
-def _make_dict(items: list[Any]) -> dict[Any, Any]:
+def _make_dict(items: tuple[tuple[Any, Any], ...]) -> dict[Any, Any]:
     check_hashes([key for key, _ in items])
     made = dict(items)
     ensure(len(made) == len(items), "a mapping names a key twice")
     return made
 
 
-def _take_datetime(value: datetime.datetime) -> list[Any]:
-    return [value.replace(tzinfo=None).isoformat(), value.fold, pack_zone(value.tzinfo)]
+def _take_moment(value: Any) -> tuple[Any, ...]:
+    """A date and time, or a time, without its zone; fold; and the zone."""
+    return value.replace(tzinfo=None).isoformat(), value.fold, value.tzinfo
 
 
-def _make_datetime(parts: list[Any]) -> datetime.datetime:
-    text, fold, zone = parts
-    naive = datetime.datetime.fromisoformat(text)
-    return naive.replace(fold=fold, tzinfo=check_zone(zone))
+def _make_moment(kind: Any) -> Callable[[tuple[Any, ...]], Any]:
+    return lambda parts: kind.fromisoformat(parts[0]).replace(fold=parts[1], tzinfo=parts[2])
 
 
-def _take_time(value: datetime.time) -> list[Any]:
-    if value.tzinfo is not None:
-        raise NotPlainError
-    return [value.isoformat(), value.fold]
+def _make_timestamp(parts: tuple[Any, Any]) -> Any:
+    stamp, zone = pd.Timestamp(parts[0]), for_pandas(parts[1])
+    return stamp if zone is None else stamp.tz_localize("UTC").tz_convert(zone)
 
 
-def _make_time(parts: list[Any]) -> datetime.time:
-    text, fold = parts
-    return datetime.time.fromisoformat(text).replace(fold=fold)
+def _take_scalar(value: np.generic) -> tuple[str, str]:
+    little = np.asarray(value, value.dtype.newbyteorder("<"))
+    return little.dtype.str, little.tobytes().hex()
 
 
-def _make_timestamp(parts: list[Any]) -> Any:
-    moment, zone = parts
-    stamp = pd.Timestamp(moment)
-    return stamp if zone is None else stamp.tz_localize("UTC").tz_convert(unpack_zone(zone))
-
-
-def _is_plain(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "U" or (dtype.kind in "biufmM" and dtype.itemsize <= 8)
-
-
-def _take_scalar(value: np.generic) -> list[Any]:
-    if not _is_plain(value.dtype):
-        raise NotPlainError
-    number = value.view(np.int64) if value.dtype.kind in "mM" else value
-    return [value.dtype.newbyteorder("<").str, number.item()]
-
-
-def _make_scalar(parts: list[Any]) -> Any:
-    name, item = parts
-    dtype = np.dtype(name).newbyteorder("=")
-    sound = _is_plain(dtype) and type(item) in (bool, int, float, str)
+def _make_scalar(parts: tuple[str, str]) -> Any:
+    name, data = parts
+    # Another byte than 0 and 1 in a boolean may do anything.
+    sound = SCALAR.fullmatch(name) and (name != "|b1" or data in ("00", "01"))
     ensure(sound, "a value has no dtype of a plain one")
-    if dtype.kind == "U":
-        return np.str_(item)
-    plain = np.dtype(np.int64) if dtype.kind in "mM" else dtype
-    return np.array(item, dtype=plain).astype(dtype)[()]
+    [value] = np.frombuffer(bytes.fromhex(data), name)
+    return value.astype(value.dtype.newbyteorder("="))
 
 
 def _codec(value: Any) -> Codec | None:
-    kind = np.generic if isinstance(value, np.generic) else type(value)
+    """How to write a value; None if that is impossible."""
+    kind: Any = type(value)
+    if isinstance(value, np.generic) and SCALAR.fullmatch(value.dtype.newbyteorder("<").str):
+        kind = np.generic
+    if isinstance(value, dt.tzinfo) and kind is not dt.timezone:
+        kind = ZoneInfo if _zone_name(value) else dt.tzinfo
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
     return next((codec for codec, names in REGISTERED.items() if names.name_of(kind)), None)
 
 
-def _take_registered(names: Registry) -> Callable[[Any], list[Any]]:
-    def take(value: Any) -> list[Any]:
+def _take_registered(names: Registry) -> Callable[[Any], tuple[Any, ...]]:
+    def take(value: Any) -> tuple[Any, ...]:
         given = getattr(value, "saved_params", value.get_params)()
-        # Without the weights of a distance, for which the file has no place, answers would differ.
-        if given.get("weights") is not None:
-            raise NotPlainError
-        return [names.name_of(type(value)), dict(sorted(given.items()))]
+        return names.name_of(type(value)), dict(sorted(given.items()))
 
     return take
 
 
-def _make_registered(names: Registry) -> Callable[[list[Any]], Any]:
-    def make(parts: list[Any]) -> Any:
+def _make_registered(names: Registry) -> Callable[[tuple[Any, Any]], Any]:
+    def make(parts: tuple[Any, Any]) -> Any:
         name, given = parts
         # A path in a file could name any other file.
         ensure(not isinstance(given.get("domains"), str), "a path stands where domains should")
@@ -270,39 +196,34 @@ def _from_all_fields(kind: type[Any]) -> Callable[[dict[str, Any]], Any]:
 
 
 CELLS = (
-    Codec(
-        str,
-        "utf-8 with surrogates",
-        lambda s: s.encode("utf-8", "surrogatepass").hex(),
-        lambda text: bytes.fromhex(text).decode("utf-8", "surrogatepass"),
-    ),
-    Codec(int, "int", hex, lambda text: int(text, 16)),
     Codec(float, "float", repr, float),
     Codec(bytes, "bytes", bytes.hex, bytes.fromhex),
-    Codec(tuple, "tuple", list, tuple),
     Codec(frozenset, "frozenset", _take_set, frozenset),
     Codec(Decimal, "decimal", str, Decimal),
-    Codec(datetime.date, "date", datetime.date.isoformat, datetime.date.fromisoformat),
-    Codec(datetime.time, "time", _take_time, _make_time),
-    Codec(datetime.datetime, "datetime", _take_datetime, _make_datetime),
+    Codec(dt.date, "date", dt.date.isoformat, dt.date.fromisoformat),
+    Codec(dt.time, "time", _take_moment, _make_moment(dt.time)),
+    Codec(dt.datetime, "datetime", _take_moment, _make_moment(dt.datetime)),
     Codec(
-        datetime.timedelta,
+        dt.timedelta,
         "timedelta",
-        lambda t: [t.days, t.seconds, t.microseconds],
-        lambda parts: datetime.timedelta(*parts),
+        lambda t: (t.days, t.seconds, t.microseconds),
+        lambda parts: dt.timedelta(*parts),
+    ),
+    Codec(ZoneInfo, "zone", _zone_name, ZoneInfo),
+    Codec(
+        dt.timezone,
+        "seconds east of UTC",
+        lambda zone: zone.utcoffset(None).total_seconds(),
+        lambda seconds: dt.timezone(dt.timedelta(seconds=seconds)),
     ),
     Codec(np.generic, "numpy", _take_scalar, _make_scalar),
-    Codec(
-        pd.Timestamp,
-        "pandas.Timestamp",
-        lambda t: [t.to_numpy(), pack_zone(t.tzinfo)],
-        _make_timestamp,
-    ),
+    Codec(np.str_, "numpy.str_", str, np.str_),
+    Codec(pd.Timestamp, "pandas.Timestamp", lambda t: (t.to_numpy(), t.tzinfo), _make_timestamp),
     Codec(pd.Timedelta, "pandas.Timedelta", pd.Timedelta.to_numpy, pd.Timedelta),
     Codec(
         pd.Interval,
         "pandas.Interval",
-        lambda i: [i.left, i.right, i.closed],
+        lambda i: (i.left, i.right, i.closed),
         lambda parts: pd.Interval(*parts),
     ),
     Codec(type(pd.NA), "missing", lambda _: "NA", lambda _: pd.NA),
@@ -315,7 +236,7 @@ REGISTERED = {
 }
 SETTINGS = (
     *(
-        Codec(kind, "constraint", lambda c: list(c.builder_call()), lambda p: build(*p))
+        Codec(kind, "constraint", lambda c: c.builder_call(), lambda parts: build(*parts))
         for kind in CONSTRAINT_KINDS
     ),
     *(
@@ -326,8 +247,9 @@ SETTINGS = (
             "exact search": ExactSearch,
         }.items()
     ),
+    Codec(list, "list", tuple, list),
     Codec(set, "set", _take_set, set),
-    Codec(dict, "dict", lambda d: [[key, item] for key, item in d.items()], _make_dict),
+    Codec(dict, "dict", lambda d: (*d.items(),), _make_dict),
 )
 _BY_TYPE = {codec.type: codec for codec in (*CELLS, *SETTINGS)}
 _BY_TAG = {codec.tag: codec for codec in (*CELLS, *SETTINGS, *REGISTERED)}

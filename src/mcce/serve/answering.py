@@ -22,7 +22,7 @@ import pandas as pd
 from ..analysis.answers import AnswerVariants, EncodedAnswers
 from ..constraints.collection import read_given
 from ..constraints.constraint import Constraint
-from ..counterfactuals.parts import Record, as_records, plain_value
+from ..counterfactuals.records import Record, as_records, plain_value
 from ..counterfactuals.result import Counterfactuals, number_people
 from ..errors import McceError
 from ..explainer import MCCE, requirements_of

@@ -25,7 +25,7 @@ from ..constraints.builders import BUILDERS
 from ..constraints.collection import Constraints
 from ..constraints.constraint import Constraint
 from ..constraints.files import make_constraints
-from ..counterfactuals.parts import plain_value
+from ..counterfactuals.records import plain_value
 from ..errors import ConstraintError, shorten
 from ..files.cell_values import CellError, ColumnReader
 from ..files.people_reader import PeopleReader

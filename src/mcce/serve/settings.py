@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ..constraints.constraint import Constraint
-from ..counterfactuals.parts import as_records, plain_value
+from ..counterfactuals.records import as_records, plain_value
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE
 from ..kernels import IntArray

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..constraints.constraint import Constraint
 from ..constraints.files import write_entry
-from ..counterfactuals.parts import as_records
+from ..counterfactuals.records import as_records
 from ..errors import shorten
 from ..explainer import requirements_of
 from ..kernels import check_cancellation

@@ -21,9 +21,6 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray
 Kind = Literal["numeric", "categorical"]
 # All integers up to here are exact in float64.
 EXACT_IN_FLOAT64 = 2**53
-# Columns with at least this many rows are sorted if more than this share of a sample is distinct: a
-# table of that many values would not fit into the cache.
-MIN_SORTED_ROWS, SAMPLE_SIZE, DISTINCT_SHARE = 10_000, 1_000, 0.9
 
 
 def check_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
@@ -392,22 +389,7 @@ def rank_cells(cells: np.ndarray) -> tuple[Codes, IntArray]:
     >>> codes.tolist(), first.tolist()
     ([1, 0, 1], [1, 0])
     """
-    sample = cells[:: cells.size // SAMPLE_SIZE + 1]
-    if cells.size >= MIN_SORTED_ROWS and np.unique(sample).size > DISTINCT_SHARE * sample.size:
-        return rank_by_sorting(cells)
-    numbers, values = pd.factorize(cells)
-    return rank_factorized(numbers, np.argsort(values))
-
-
-def rank_by_sorting(cells: np.ndarray) -> tuple[Codes, IntArray]:
-    """Ranks and first rows as from :func:`rank_cells`, without a table of the distinct numbers.
-
-    Examples
-    --------
-    >>> codes, first = rank_by_sorting(np.array([30, 10, 30]))
-    >>> codes.tolist(), first.tolist()
-    ([1, 0, 1], [1, 0])
-    """
+    # Faster than a table of the distinct numbers, which may not fit into the cache.
     order = np.argsort(cells)
     ascending = cells[order]
     is_new = np.ones(cells.size, dtype=bool)
@@ -426,14 +408,8 @@ def rank_factorized(numbers: IntArray, order: IntArray) -> tuple[Codes, IntArray
     >>> codes.tolist(), first.tolist()
     ([1, 0, 1], [1, 0])
     """
-    rank = np.empty(order.size, dtype=np.int32)
+    rank, first = np.empty(order.size, dtype=np.int32), np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
-    return rank[numbers], _first_of_each(numbers)[order]
-
-
-def _first_of_each(numbers: IntArray) -> IntArray:
-    """Position at which each number first occurs; new numbers count up from 0."""
-    highest = np.maximum.accumulate(numbers)
-    is_new = np.ones(numbers.size, dtype=bool)
-    np.not_equal(highest[1:], highest[:-1], out=is_new[1:])
-    return np.flatnonzero(is_new)
+    # Of rows with the same number, the first is written last.
+    first[numbers[::-1]] = np.arange(numbers.size)[::-1]
+    return rank[numbers], first[order]

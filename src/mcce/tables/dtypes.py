@@ -1,8 +1,9 @@
 """Dtypes that hold both the cells of the factuals and the training values.
 
 Factuals rarely have exactly the dtypes of the training data: a single row mixes ints and floats, a
-category has one more level, a column is empty. If dtypes differ, the smallest one that holds both
-without loss is used; if there is none, that is an error.
+category has one more level, a column is empty. If dtypes differ, the first is used that holds both
+without loss: that of training, that of the factuals, one with room for missing cells. If there is
+none, that is an error.
 
 Always true: no cell changes its value on the way in.
 """
@@ -17,39 +18,76 @@ from pandas.api import types
 
 from ..errors import SchemaError
 from .columns import (
-    EXACT_IN_FLOAT64,
     Kind,
     check_finite,
     check_storage,
     factorize,
     is_measured,
     is_missing,
+    is_time,
     plain,
 )
 
-SAMPLES = {"number": 1, "string": "a", "boolean": True}
+# Dtypes for whole numbers, some of them missing, that a float cannot hold.
+WIDE = {"i": (pd.Int64Dtype(),), "u": (pd.UInt64Dtype(),)}
+# Contents of cells that pandas tells apart, and that one dtype may hold.
+CONTENTS = {
+    **dict.fromkeys(("integer", "floating", "mixed-integer-float"), "number"),
+    **dict.fromkeys(("datetime64", "datetime"), "moment"),
+    **dict.fromkeys(("timedelta64", "timedelta"), "duration"),
+}
 
 
 def align_dtype(series: pd.Series[Any], table: pd.Series[Any], kind: Kind) -> pd.Series[Any]:
     """A column of factuals in a dtype that holds its cells and the training values."""
     if series.dtype != table.dtype:
-        if not is_missing(series).all():
-            check_storage(series)
-        series = _unwrap(series, table)
-        try:
-            joint = _joint_dtype(series, table)
-        except UnicodeEncodeError:  # a lone surrogate, which Arrow refuses
-            raise _no_joint_dtype(series, table) from None
-        series = _cast(series, joint, table)
+        series = _aligned(series, table)
     if kind == "numeric":
-        _check_measured(series, table)
+        if not is_measured(series.dtype) and series.dtype.kind != "b":
+            raise _no_joint_dtype(series, table)
         check_finite(series)
     return series
 
 
+def _aligned(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
+    """The column in the first dtype that holds it and the training values."""
+    present = series[~is_missing(series)]
+    if not present.empty:
+        check_storage(series)
+    known = table[~is_missing(table)]
+    if len({_content(cells) for cells in (present, known) if len(cells)}) < 2:
+        for dtype in _joint_dtypes(present, table):
+            cast = _try_cast(series, dtype)
+            if cast is not None and holds(dtype, table):
+                return cast
+    raise _no_joint_dtype(series, table)
+
+
+def _joint_dtypes(present: pd.Series[Any], table: pd.Series[Any]) -> list[Any]:
+    """The dtypes that may hold cells of factuals and training values, the best first."""
+    trained, own = table.dtype, present.dtype
+    if isinstance(trained, pd.CategoricalDtype) and not present.empty:
+        return [_with_levels_of(present, trained, table)]
+    if isinstance(own, pd.CategoricalDtype) or types.is_object_dtype(own):
+        own = pd.Series(plain(present), dtype=object).infer_objects().dtype
+    # The predictor sees objects only if it was trained on them, and times in the unit of training.
+    is_new = types.is_object_dtype(own) or (is_time(own) and not is_missing(table).all())
+    return [trained, *(() if is_new else (own,)), _nullable(trained), *WIDE.get(trained.kind, ())]
+
+
+def _content(cells: pd.Series[Any]) -> str:
+    """What cells are, whatever their dtype; only columns of one content have a joint dtype."""
+    numpy = isinstance(cells.dtype, np.dtype)
+    content = types.infer_dtype(cells.to_numpy() if numpy else plain(cells))
+    return CONTENTS.get(content, content)
+
+
 def cast_like(series: pd.Series[Any], like: pd.Series[Any]) -> pd.Series[Any]:
     """The column in the dtype of another; raises if that would change a cell."""
-    return _cast(series, like.dtype, like)
+    cast = _try_cast(series, like.dtype)
+    if cast is None:
+        raise _no_joint_dtype(series, like)
+    return cast
 
 
 def choose_columns(
@@ -114,75 +152,21 @@ def _as_trained(aligned: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any
     return aligned
 
 
-def _unwrap(series: pd.Series[Any], table: pd.Series[Any]) -> pd.Series[Any]:
-    """The column without a category or object dtype that training did not have."""
-    if isinstance(series.dtype, pd.CategoricalDtype) and not isinstance(
-        table.dtype, pd.CategoricalDtype
-    ):
-        levels = series.dtype.categories.dtype
-        return _cast(series, _nullable(levels) if series.hasnans else levels, table)
-    only_here = types.is_object_dtype(series.dtype) and not types.is_object_dtype(table.dtype)
-    if only_here and _family(series) != "string":
-        inferred = series.infer_objects()
-        if types.is_object_dtype(inferred.dtype):  # pandas does not see numbers beside NA
-            inferred = series.mask(is_missing(series), np.nan).infer_objects()
-        return inferred if _equal(inferred, series) else series
-    return series
+def holds(dtype: Any, cells: pd.Series[Any]) -> bool:
+    """Whether a dtype holds these cells without changing one."""
+    return _try_cast(cells, dtype) is not None
 
 
-def _joint_dtype(series: pd.Series[Any], table: pd.Series[Any]) -> Any:
-    """The smallest dtype that holds both columns."""
-    given, trained = series.dtype, table.dtype
-    if given == trained or series.empty:
-        return trained
-    if isinstance(trained, pd.CategoricalDtype):
-        return _with_levels_of(series, trained, table)
-    if is_missing(series).all():
-        room = _nullable(trained)
-        wide = {"i": pd.Int64Dtype(), "u": pd.UInt64Dtype()}
-        return wide[trained.kind] if _loses_integers(series, table, room) else room
-    if is_missing(table).all() and trained in (np.float64, object):
-        return _nullable(given)
-    family = _family(series)
-    if family != _family(table):
-        raise _no_joint_dtype(series, table)
-    if family not in SAMPLES:
-        return trained
-    samples = [pd.Series([SAMPLES[family]], dtype=dtype) for dtype in (given, trained)]
-    joint = pd.concat(samples).dtype
-    if types.is_object_dtype(joint) and object not in (given, trained):
-        return trained
-    if not _loses_integers(series, table, joint):
-        return joint
-    # pandas joins int64 and uint64 as floats, also where one of them holds all cells.
-    if given.kind in "iu" and trained.kind in "iu":
-        for dtype, cells in ((trained, series), (given, table)):
-            if holds(dtype, cells):
-                return dtype
-    raise _no_joint_dtype(series, table)
-
-
-def _cast(series: pd.Series[Any], dtype: Any, table: pd.Series[Any]) -> pd.Series[Any]:
-    """The column in another dtype; raises if that would change a cell."""
+def _try_cast(series: pd.Series[Any], dtype: Any) -> pd.Series[Any] | None:
+    """The column in another dtype; None if that would change a cell."""
     if series.dtype == dtype:
         return series
     try:
         cast = to_dtype(series, dtype)
-    # pandas and Arrow raise a dozen different errors for an impossible cast, many quote a cell.
+    # pandas and Arrow raise a dozen different errors for an impossible cast.
     except Exception:
-        raise _no_joint_dtype(series, table) from None
-    if not _equal(cast, series):
-        raise _no_joint_dtype(series, table)
-    return cast
-
-
-def holds(dtype: Any, cells: pd.Series[Any]) -> bool:
-    """Whether a dtype holds these cells without changing one."""
-    try:
-        _cast(cells, dtype, cells)
-    except SchemaError:
-        return False
-    return True
+        return None
+    return cast if _equal(cast, series) else None
 
 
 def _equal(first: pd.Series[Any], second: pd.Series[Any]) -> bool:
@@ -209,36 +193,6 @@ def _nullable(dtype: Any) -> Any:
     return np.dtype(object) if dtype.kind == "b" else np.dtype(np.float64)
 
 
-def _family(series: pd.Series[Any] | pd.Index[Any]) -> str:
-    """What the cells are, whatever their dtype; only columns of one family have a joint dtype."""
-    dtype = series.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return _family(dtype.categories)
-    if dtype.kind == "M":
-        arrow = getattr(dtype, "pyarrow_dtype", None)
-        return "moment" if getattr(arrow or dtype, "tz", None) else "local time"
-    families = {"b": "boolean", "i": "number", "u": "number", "f": "number", "m": "duration"}
-    if dtype.kind in families:
-        return families[dtype.kind]
-    if dtype.kind == "U" or isinstance(dtype, pd.StringDtype):
-        return "string"
-    content = types.infer_dtype(series, skipna=True)
-    numbers = ("integer", "floating", "mixed-integer-float")
-    return "number" if content in numbers else content
-
-
-def _loses_integers(series: pd.Series[Any], table: pd.Series[Any], joint: Any) -> bool:
-    """Whether integers beyond 2**53 would become floats."""
-    if joint.kind != "f":
-        return False
-    for column in (series, table):
-        if column.dtype.kind in "iu":
-            whole = column.dropna()
-            if ((whole > EXACT_IN_FLOAT64) | (whole < -EXACT_IN_FLOAT64)).any():
-                return True
-    return False
-
-
 def _with_levels_of(
     series: pd.Series[Any], trained: pd.CategoricalDtype, table: pd.Series[Any]
 ) -> pd.CategoricalDtype:
@@ -249,9 +203,7 @@ def _with_levels_of(
         if ordered == trained.ordered and _keeps_order(table, given):
             return given
     else:
-        levels, ordered = pd.Index(factorize(series[~is_missing(series)])[1]), False
-    if len(levels) and len(trained.categories) and _family(levels) != _family(trained.categories):
-        raise _no_joint_dtype(series, table)
+        levels, ordered = pd.Index(factorize(series)[1]), False
     indices = trained.categories.get_indexer(levels)
     is_category = isinstance(given, pd.CategoricalDtype)
     if (
@@ -277,11 +229,6 @@ def _keeps_order(table: pd.Series[Any], given: pd.CategoricalDtype) -> bool:
     """Whether a category has all training levels, in the same order if it is ordered."""
     indices = given.categories.get_indexer(pd.Index(plain(table.dropna())))
     return bool((indices >= 0).all() and (not given.ordered or (np.diff(indices) > 0).all()))
-
-
-def _check_measured(series: pd.Series[Any], table: pd.Series[Any]) -> None:
-    if not is_measured(series.dtype) and series.dtype.kind != "b":
-        raise _no_joint_dtype(series, table)
 
 
 def _described(dtype: Any) -> str:

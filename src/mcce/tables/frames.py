@@ -5,15 +5,16 @@ adapter remembers the library, so that the predictor gets what it was trained on
 what they passed.
 
 Always true: no cell changes its value, missing cells stay missing, integers stay integers; what
-cannot be converted so is an error that names the column. Narwhals and pyarrow are imported only
-for data that are neither pandas nor an array.
+cannot be converted so is an error that names the column. pyarrow is imported only for data that
+are neither pandas nor an array.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Library = Literal["polars", "pyarrow"]
+# Types of polars that Arrow does not have.
+NOT_IN_ARROW = ("Object", "Int128", "UInt128")
 # A frame of a user: results come in the kind of frame in which people came.
 FrameT = TypeVar("FrameT")
 
@@ -116,9 +119,11 @@ class ArrowAdapter(FrameAdapter):
         return self._from_arrow(pa.table(arrays))
 
     def _from_arrow(self, table: pa.Table) -> Any:
-        import narwhals as nw
+        if self.library == "pyarrow":
+            return table
+        import polars
 
-        return nw.from_arrow(table, backend=self.library).to_native()
+        return polars.from_arrow(table)
 
 
 def read_frame(
@@ -197,83 +202,40 @@ def _check_masked(data: np.ma.MaskedArray[Any, Any]) -> None:
 
 def _read_by_arrow(data: Any) -> tuple[pd.DataFrame, ArrowAdapter]:
     """A frame of another library as pandas, column by column."""
-    frame, types = _read_by_narwhals(data)
-    type_names = _check_types(types)
-    table = frame.to_arrow().combine_chunks()
+    library, table, type_names = _as_arrow(data)
+    check_column_names(pd.DataFrame(columns=table.column_names))
     cells = {
         field.name: _to_pandas(table.column(field.name), field, type_names[field.name])
         for field in table.schema
     }
     converted = pd.DataFrame(cells, index=pd.RangeIndex(table.num_rows))
-    adapter = ArrowAdapter(
-        library=frame.implementation.value,
-        schema=table.schema,
-        dtypes={name: column.dtype for name, column in converted.items()},
-    )
-    return converted, adapter
+    dtypes = {name: column.dtype for name, column in converted.items()}
+    return converted, ArrowAdapter(library=library, schema=table.schema, dtypes=dtypes)
 
 
-def _read_by_narwhals(data: Any) -> tuple[Any, Any]:
-    """A narwhals frame with all its rows, and its schema."""
-    nw = _import_narwhals(data)
-    if isinstance(data, (nw.DataFrame, nw.LazyFrame, nw.Series)):
-        raise SchemaError("Got a narwhals frame. Pass the frame that it wraps: .to_native().")
+def _as_arrow(data: Any) -> tuple[Library, pa.Table, dict[str, str]]:
+    """The library of a frame, its rows in Arrow, and the types of its columns by that library."""
     try:
-        frame = nw.from_native(data, pass_through=True, allow_series=True)
-        types = frame.schema if isinstance(frame, nw.DataFrame) else {}
-    except nw.exceptions.DuplicateError as error:
-        raise SchemaError(
-            f"Column names must be unique ({error}). Rename or drop all but one of each."
-        ) from error
-    if isinstance(frame, nw.LazyFrame):
-        raise SchemaError(
-            f"Got a {_type_name(data)}, whose rows are not computed yet. Compute them first with "
-            ".collect() in polars or .to_arrow_table() in DuckDB."
-        )
-    if isinstance(frame, nw.Series):
-        raise SchemaError(
-            f"Expected a frame with one row per person, got a {_type_name(data)}. "
-            "Select one person with a slice: frame[:1]."
-        )
-    if not isinstance(frame, nw.DataFrame):
-        raise _no_frame(data)
-    if frame.implementation.value not in get_args(Library):
-        raise SchemaError(
-            f"Got a {_type_name(data)}, which is not supported. Convert it to a pandas frame, a "
-            "polars frame or a pyarrow table."
-        )
-    return frame, types
-
-
-def _import_narwhals(data: Any) -> Any:
-    """The library that reads frames of other libraries; raises for what is no frame at all."""
-    try:
-        import narwhals
-        import pyarrow  # noqa: F401  to_arrow needs it
+        import pyarrow as pa
     except ImportError as error:
         if not hasattr(data, "columns"):
             raise _no_frame(data) from None
         raise missing_extra(
-            error.name or "a library",
+            "pyarrow",
             "frames",
             f"A {_type_name(data)}",
             instead="Or convert the data with .to_pandas().",
         ) from error
-    return narwhals
-
-
-def _check_types(types: Any) -> dict[str, str]:
-    """Narwhals' name for the type of each column; raises for a type that cannot be used."""
-    import narwhals as nw
-
-    # Narwhals calls Null unknown; _arrow_dtype checks it again.
-    levels = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Unknown)
-    numbers = (nw.Float32, nw.Float64, nw.Date, nw.Datetime, nw.Duration)
-    for name, type_ in types.items():
-        whole = type_.is_integer() and not isinstance(type_, (nw.Int128, nw.UInt128))
-        if not (whole or isinstance(type_, (*levels, *numbers))):
-            raise _unknown_type(name, type_)
-    return {name: str(type_) for name, type_ in types.items()}
+    if isinstance(data, pa.Table):
+        return "pyarrow", data.combine_chunks(), {one.name: str(one.type) for one in data.schema}
+    polars = sys.modules.get("polars")
+    if polars is None or not isinstance(data, polars.DataFrame):
+        raise _no_frame(data)
+    type_names = {name: str(type_) for name, type_ in data.schema.items()}
+    for name, type_name in type_names.items():
+        if type_name in NOT_IN_ARROW:
+            raise _unknown_type(name, type_name)
+    return "polars", data.to_arrow().combine_chunks(), type_names
 
 
 def _to_pandas(column: pa.ChunkedArray, field: pa.Field, type_name: str) -> pd.Series[Any]:
@@ -362,6 +324,20 @@ def _unknown_type(name: str, type_: Any) -> SchemaError:
 
 
 def _no_frame(data: Any) -> SchemaError:
+    """What is wrong with data that are no frame that can be read, and what to do."""
+    if hasattr(data, "to_native"):
+        return SchemaError("Got a narwhals frame. Pass the frame that it wraps: .to_native().")
+    if hasattr(data, "collect") or hasattr(data, "to_arrow_table"):
+        return SchemaError(
+            f"Got a {_type_name(data)}, whose rows are not computed yet. Compute them first with "
+            ".collect() in polars or .to_arrow_table() in DuckDB."
+        )
+    if hasattr(data, "to_pandas"):
+        return SchemaError(
+            f"Expected a frame with one row per person, got a {_type_name(data)}. Select one "
+            "person of a polars frame with a slice, frame[:1], and convert frames of other "
+            "libraries with .to_pandas()."
+        )
     return SchemaError(
         "Expected a frame (pandas, polars, pyarrow) or a 2-D NumPy array, got "
         f"{_type_name(data)}. Convert it first (a sparse matrix with .toarray(), a list with "

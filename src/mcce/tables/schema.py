@@ -158,6 +158,10 @@ class Schema:
         """Position of each column by its name."""
         return {name: position for position, name in enumerate(self.names)}
 
+    def feature(self, name: Hashable) -> Feature:
+        """The column of a name."""
+        return self.features[self.position_of[name]]
+
     @property
     def is_wide(self) -> bool:
         """Whether there are so many columns that each is modelled from a few others."""
@@ -182,6 +186,11 @@ class Schema:
     def spreads(self) -> FloatArray:
         """Training range of each mutable feature, 0 for categorical and constant ones."""
         return np.array([self.features[column].spread for column in self.mutable])
+
+    @cached_property
+    def n_codes(self) -> IntArray:
+        """Number of codes of each feature."""
+        return np.array([feature.n_codes for feature in self.features])
 
     @cached_property
     def n_levels(self) -> IntArray:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,8 @@ from ..kernels import (
 )
 from ..model.registry import encode_training, find_generator
 from ..protocols import DrawRequest, Draws, Generator
-from ..saving.generators import pack_fitted, unpack_fitted
+from ..saving.archive import read, write
+from ..saving.document import pack_fitted, unpack_fitted
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
 from ._cases import DESIRED, IMMUTABLE, Case, demand, demand_itself, make_frame, pickled, score
@@ -252,10 +255,14 @@ class _GeneratorCase(Case):
         )
 
     def try_saving(self) -> None:
-        """What goes through arrays draws the same."""
+        """What goes through a file draws the same."""
         check = "The capability saving, from_arrays(to_arrays())"
         try:
-            copy = unpack_fitted(pack_fitted(self.fitted), self.new(), self.schema)
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, "generator.mcce")
+                write(path, {"model": pack_fitted(self.fitted)})
+                document, _ = read(path)
+            copy = unpack_fitted(document["model"], self.new(), self.schema)
         except Exception as error:
             raise AssertionError(f"{check}: expected a fitted copy, got {error!r}.") from error
         drawn = copy.sample(self.request())

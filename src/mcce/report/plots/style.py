@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals.result import Counterfactuals, consequences_of
+from ...counterfactuals.result import Counterfactuals
 from ...errors import ParameterError, SchemaError, missing_extra, shorten
 from ...kernels import BoolArray, IntArray
 from ...tables.columns import differ
@@ -217,7 +217,7 @@ def select_answers(
         rows=rows.astype(same),
         measures=inside.measures.iloc[places],
         ranks=known if ranks is None else list(ranks),
-        consequences=consequences_of(inside),
+        consequences=inside.consequences,
     )
 
 
