@@ -125,7 +125,7 @@ def compare_models(
         )
     table = _people(old, new, before, after)
     plans = _plans(before), _plans(after)
-    both = np.intersect1d(*(np.unique(plan["position"]) for plan in plans))
+    both = np.intersect1d(plans[0]["position"], plans[1]["position"])
     old_plans, new_plans = (plan[plan["position"].isin(both)] for plan in plans)
     return ModelComparison(
         table,

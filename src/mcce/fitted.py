@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .plausibility.model import PlausibilityModel
     from .plausibility.surrogate import Surrogate
     from .relations.relation import FoundRelation
-    from .survival.committee import Retrain, Survival
+    from .survival.committee import MarginScale, Retrain, Survival
     from .survival.lasting import Lasting
 
 
@@ -63,9 +63,16 @@ class Fitted:
         lasting = self.lasting
         if lasting is None or not lasting.share:
             return self
-        return replace(
-            self, decision=lasting.decision, surrogate=lasting.surrogate, label_rule=None
-        )
+        decision = lasting.decision(self.margin_scale, self.schema)
+        return replace(self, decision=decision, surrogate=lasting.surrogate, label_rule=None)
+
+    @property
+    def margin_scale(self) -> MarginScale:
+        """The scale on which the margins of the predictor and of retrained models compare."""
+        from .survival.committee import MarginScale
+
+        assert self.surrogate is not None
+        return MarginScale(self.surrogate, self.decision)
 
 
 @dataclass(frozen=True)
@@ -238,7 +245,7 @@ def _learn_lasting(
     """What answers that last are measured by; None if nobody asks, or nothing can be learned."""
     if request.survival is None or fitted.surrogate is None:
         return None
-    from .survival.committee import MarginScale, TrainingData
+    from .survival.committee import TrainingData
     from .survival.lasting import Lasting
 
     def decide(predictor: Any) -> Decision:
@@ -246,7 +253,7 @@ def _learn_lasting(
 
     return Lasting.learn(
         TrainingData(rows, scored, request.labels),
-        MarginScale(fitted.surrogate, fitted.decision),
+        fitted.margin_scale,
         request.survival,
         request.retrain,
         decide,

@@ -19,9 +19,11 @@ from mcce import (
     McceWarning,
     NotFittedError,
     ParameterError,
+    SavedFileError,
     SchemaError,
     Search,
     Survival,
+    load,
 )
 from searches import explain
 
@@ -271,6 +273,24 @@ def test_labels_must_match_and_come_with_a_way_to_retrain():
         explainer.fit(rows, labels[:10])
     with pytest.raises(ParameterError, match="retrain needs the labels"):
         explainer.fit(rows, retrain=lambda X, y: boosting().fit(X, y))
+
+
+def test_an_explainer_with_trees_answers_the_same_after_saving(tmp_path):
+    explainer = fitted("trees")
+    explainer.save(tmp_path / "lasting.mcce")
+
+    loaded = load(tmp_path / "lasting.mcce", predictor())
+
+    result = explain(loaded, declined())
+    assert result.frame.equals(answered("trees").frame)
+    assert result.measures.equals(answered("trees").measures)
+
+
+def test_models_that_were_trained_anew_are_not_saved(tmp_path):
+    with pytest.raises(SavedFileError, match="Leave out the labels at fit"):
+        fitted("retrained").save(tmp_path / "lasting.mcce")
+
+    assert not (tmp_path / "lasting.mcce").exists()
 
 
 def test_another_share_needs_another_fit():

@@ -315,6 +315,7 @@ def _contents(parameters: Parameters, n_desired: int, generator: Generator) -> d
         "plausibility": (needs.beyond_paper and n_desired > 0, needs.requires_plausibility),
         # Without a surrogate, a search calls the predictor on every row that it looks at.
         "surrogate": (needs.surrogate, False),
+        "lasting": (needs.surrogate and parameters["survival"] is not None, False),
     }
     return {name: must for name, (may, must) in parts.items() if may}
 

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
+from ..errors import SavedFileError
 from ..kernels import LEAF, Codes, IntArray, rows_as_bytes
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees
 from ..model.flags import EVIDENCE, Flag
@@ -35,6 +36,8 @@ from ..relations.discovery import most_relations
 from ..relations.kinds import Bound, Dependency, Linear, Ordering, Product, Ratio
 from ..relations.relation import Equality, FoundRelation, Relation, View
 from ..relations.views import DATE_PARTS, DateView, Steps
+from ..survival.committee import RetrainedModels, TreeModels
+from ..survival.lasting import Lasting
 from ..tables.columns import is_time
 from ..tables.schema import EncodedRows, Schema
 from .archive import ensure
@@ -262,6 +265,15 @@ def _read_value_counts(plain: Any, known: Known) -> tuple[IntArray, ...]:
     return parts
 
 
+def _refuse_retrained(models: RetrainedModels | None) -> None:
+    if models is not None:
+        raise SavedFileError(
+            "Cannot save the models that were trained anew for survival: a file holds no code. "
+            "Leave out the labels at fit, so that boosted trees stand for them. Nothing was "
+            "written."
+        )
+
+
 PLAIN = (float, int, bool, str)
 FORMS: dict[Any, Form] = {
     Hashable: Form(_write_operand, _read_operand),
@@ -270,6 +282,7 @@ FORMS: dict[Any, Form] = {
         pack_boosted, lambda plain, known: unpack_boosted(plain, known.schema.n_codes)
     ),
     PlausibilityModel: Form(_write_plausibility, _read_plausibility),
+    RetrainedModels | None: Form(_refuse_retrained, lambda plain, known: None),
     # JSON has no NaN, which says that there is no threshold.
     "threshold": Form(
         lambda number: None if math.isnan(number) else number,
@@ -291,6 +304,7 @@ PARTS = {
     "flags": tuple[Flag, ...],
     "plausibility": PlausibilityModel,
     "surrogate": Surrogate,
+    "lasting": Lasting,
 }
 
 
@@ -303,6 +317,14 @@ def _is_surrogate(one: Surrogate, known: Known) -> Any:
     good = one.r2 <= 1 and abs(one.rank_agreement) <= 1 and one.error >= 0
     fits = len(one.trees) == 2 and (not sizes or sizes == (known.schema.n_codes + 1).tolist())
     return good and fits and one.n_held_out <= one.n_rows <= MAX_ROWS
+
+
+def _is_lasting(one: Lasting, known: Known) -> Any:
+    return 0 <= one.share < 1 and one.trees is not None
+
+
+def _is_committee(one: TreeModels, known: Known) -> Any:
+    return len(one.trees) == one.thresholds.size > 1
 
 
 def _is_conditional(one: Conditional, known: Known) -> Any:
@@ -368,6 +390,8 @@ RULES: dict[Any, Callable[[Any, Known], Any]] = {
     Flag: lambda flag, known: flag.evidence in EVIDENCE,
     LabelRule: lambda rule, known: rule.low <= rule.high,
     Surrogate: _is_surrogate,
+    Lasting: _is_lasting,
+    TreeModels: _is_committee,
     Tail: _is_tail,
     Conditional: _is_conditional,
     Calibration: _is_calibration,

@@ -28,6 +28,7 @@ from ..model.registry import GENERATORS
 from ..plugins import Registry
 from ..predictors.decision import Interval
 from ..search.config import ExactSearch, Search
+from ..survival.committee import Survival
 from .archive import ensure
 
 # Bits of the largest integers: Python may neither write nor read those of more than 640 digits.
@@ -244,6 +245,7 @@ SETTINGS = (
         for tag, kind in {
             "interval": Interval,
             "search": Search,
+            "survival": Survival,
             "exact search": ExactSearch,
         }.items()
     ),

@@ -169,7 +169,7 @@ def _further_measures(
     if fitted.lasting is not None:
         factuals = outcome.answers.rows.factuals
         rows = factuals.schema.encode(outcome.answers.frame)
-        measures |= fitted.lasting.committee.measures(rows)
+        measures |= fitted.lasting.committee(fitted.margin_scale).measures(rows)
     if model is not None:
         measures |= model.measures(outcome.answers.rows)
     elif no_accepted:

@@ -90,7 +90,7 @@ class Survival:
 class Models(Protocol):
     """The models of a committee."""
 
-    def margins(self, rows: EncodedRows) -> FloatArray:
+    def margins(self, rows: EncodedRows, scale: MarginScale) -> FloatArray:
         """The margin of each model for each row, shape (n_models, n_rows)."""
         ...
 
@@ -101,6 +101,11 @@ class MarginScale:
 
     surrogate: Surrogate
     decision: Decision
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether scores are probabilities."""
+        return self.surrogate.link == "logit"
 
     def of_decided(self, scored: ScoredRows) -> FloatArray:
         """How far inside the desired set rows are: at least 0 if they were accepted."""
@@ -119,28 +124,25 @@ class RetrainedModels:
     """Predictors that were trained anew."""
 
     decisions: Sequence[Decision]
-    scale: MarginScale
 
-    def margins(self, rows: EncodedRows) -> FloatArray:
+    def margins(self, rows: EncodedRows, scale: MarginScale) -> FloatArray:
         """The margin of each model for each row."""
         scored = [decision.score(rows.frame) for decision in self.decisions]
-        return np.array([self.scale.of_decided(one) for one in scored])
+        return np.array([scale.of_decided(one) for one in scored])
 
 
 @dataclass(frozen=True, eq=False)
 class TreeModels:
     """Boosted trees, and what each must exceed to accept as many rows as the predictor does."""
 
-    trees: Sequence[BoostedTrees]
+    trees: tuple[BoostedTrees, ...]
     thresholds: FloatArray
-    # None if they learned from decisions.
-    scale: MarginScale | None
 
-    def margins(self, rows: EncodedRows) -> FloatArray:
+    def margins(self, rows: EncodedRows, scale: MarginScale) -> FloatArray:
         """The margin of each model for each row."""
         responses = logit(predict_each(self.trees, rows.tree_codes))
-        if self.scale is not None:
-            responses = self.scale.of_responses(responses)
+        if scale.has_probabilities:
+            responses = scale.of_responses(responses)
         return responses - self.thresholds[:, None]
 
 
@@ -156,7 +158,7 @@ class Committee:
 
         It is negative for rows that the predictor refuses.
         """
-        margins = list(self.models.margins(rows))
+        margins = list(self.models.margins(rows, self.scale))
         # One after the other: the order of an axis sum may depend on the number of rows.
         mean = reduce(np.add, margins) / len(margins)
         squares = reduce(np.add, [(margin - mean) ** 2 for margin in margins])
@@ -166,7 +168,7 @@ class Committee:
 
     def measures(self, rows: EncodedRows) -> dict[str, np.ndarray]:
         """The share of the models that accept each row, and an interval for all such models."""
-        accepted = self.models.margins(rows) >= 0
+        accepted = self.models.margins(rows, self.scale) >= 0
         n_accepted, n_models = accepted.sum(axis=0), len(accepted)
         low, high = clopper_pearson(n_accepted, n_models, CHANCE)
         return {"survival": n_accepted / n_models, "survival_low": low, "survival_high": high}
@@ -205,7 +207,7 @@ def retrain_models(
         given = decision.adapter.rows_for_predictor(frame), labels[sample]
         anew = _refit(decision.predictor, random, *given) if retrain is None else retrain(*given)
         decisions.append(decide(anew))
-    return RetrainedModels(decisions, scale)
+    return RetrainedModels(decisions)
 
 
 def are_retrained(predictor: Any, labels: Any, retrain: Retrain | None) -> bool:
@@ -222,19 +224,17 @@ def train_trees(
     """Boosted trees that learn from what the predictor said of the training rows."""
     random = np.random.default_rng(seed)
     table = BinnedColumns.of(data.rows)
-    has_probabilities = scale.surrogate.link == "logit"
-    trees = []
+    trees = list[BoostedTrees]()
     for sample in _samples(data.rows, survival, random):
         check_cancellation()
         accepted = data.scored.valid.astype(np.float64)
-        if has_probabilities:
+        if scale.has_probabilities:
             accepted = (random.random(accepted.size) < data.scored.score).astype(np.float64)
         chosen = np.sort(sample[:: max(-(-sample.size // MAX_ROWS), 1)])
         trees.append(BoostedTrees.fit(table, accepted, TREES, row_numbers=chosen))
-    own_scale = scale if has_probabilities else None
-    free = TreeModels(trees, np.zeros(len(trees)), own_scale).margins(data.rows)
+    free = TreeModels(tuple(trees), np.zeros(len(trees))).margins(data.rows, scale)
     refused = 1.0 - data.scored.valid.mean()
-    return TreeModels(trees, np.quantile(free, refused, axis=1), own_scale)
+    return TreeModels(tuple(trees), np.quantile(free, refused, axis=1))
 
 
 def _samples(

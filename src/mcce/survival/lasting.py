@@ -21,8 +21,10 @@ from .committee import (
     Committee,
     MarginScale,
     Retrain,
+    RetrainedModels,
     Survival,
     TrainingData,
+    TreeModels,
     are_retrained,
     retrain_models,
     train_trees,
@@ -46,11 +48,11 @@ class LastingPredictor:
 
 @dataclass(frozen=True, eq=False)
 class Lasting:
-    """What a search for answers that last uses instead of the decision and its surrogate."""
+    """What ``fit`` learned for answers that last: models, and a surrogate of what they require."""
 
-    committee: Committee
     share: float
-    decision: Decision
+    trees: TreeModels | None
+    retrained: RetrainedModels | None
     surrogate: Surrogate | None
 
     @classmethod
@@ -63,16 +65,27 @@ class Lasting:
         decide: Callable[[Any], Decision],
         seed: int,
     ) -> Lasting:
-        """The committee, and a surrogate of the margin that it requires."""
+        """The models, and the surrogate if a share of them is required."""
+        trees, retrained = None, None
         if are_retrained(scale.decision.predictor, data.labels, retrain):
-            models = retrain_models(data, survival, scale, retrain, decide, seed)
-            committee = Committee(models, scale)
+            retrained = retrain_models(data, survival, scale, retrain, decide, seed)
         else:
-            committee = Committee(train_trees(data, survival, scale, seed), scale)
-        predictor = LastingPredictor(scale.decision, committee, survival.share, data.rows.schema)
-        decision = Decision(predictor, Interval(0.0, math.inf), "call")
-        surrogate = None
-        if survival.share:
-            margin = committee.required_margin(data.rows, data.scored, survival.share)
-            surrogate = Surrogate.fit(data.rows, ScoredRows(margin, margin >= 0), decision)
-        return cls(committee, survival.share, decision, surrogate)
+            trees = train_trees(data, survival, scale, seed)
+        found = cls(survival.share, trees, retrained, None)
+        if not survival.share:
+            return found
+        margin = found.committee(scale).required_margin(data.rows, data.scored, survival.share)
+        required = ScoredRows(margin, margin >= 0)
+        surrogate = Surrogate.fit(data.rows, required, found.decision(scale, data.rows.schema))
+        return cls(survival.share, trees, retrained, surrogate)
+
+    def committee(self, scale: MarginScale) -> Committee:
+        """The models, with the scale of their margins."""
+        models = self.trees or self.retrained
+        assert models is not None
+        return Committee(models, scale)
+
+    def decision(self, scale: MarginScale, schema: Schema) -> Decision:
+        """The decision of the predictor and the models together."""
+        predictor = LastingPredictor(scale.decision, self.committee(scale), self.share, schema)
+        return Decision(predictor, Interval(0.0, math.inf), "call")
