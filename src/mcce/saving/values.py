@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
-from ..constraints.builders import build
-from ..constraints.kinds import CONSTRAINT_KINDS
+from ..constraints.constraint import Constraint
+from ..constraints.entries import build
 from ..distances import DISTANCES
 from ..errors import SavedFileError, shorten
 from ..kernels import Codes
@@ -237,7 +237,7 @@ def _make_scalar(parts: list[Any]) -> Any:
 
 
 def _codec(value: Any) -> Codec | None:
-    kind = np.generic if isinstance(value, np.generic) else type(value)
+    kind = next((k for k in (np.generic, Constraint) if isinstance(value, k)), type(value))
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
     return next((codec for codec, names in REGISTERED.items() if names.name_of(kind)), None)
@@ -314,10 +314,7 @@ REGISTERED = {
     for tag, names in {"generator": GENERATORS, "distance": DISTANCES}.items()
 }
 SETTINGS = (
-    *(
-        Codec(kind, "constraint", lambda c: list(c.builder_call()), lambda p: build(*p))
-        for kind in CONSTRAINT_KINDS
-    ),
+    Codec(Constraint, "constraint", lambda c: list(c.builder_call()), lambda p: build(*p)),
     *(
         Codec(kind, tag, asdict, _from_all_fields(kind))
         for tag, kind in {
