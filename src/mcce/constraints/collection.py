@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -17,8 +17,8 @@ import pandas as pd
 
 from ..caching import cached_property
 from ..errors import ConstraintError, did_you_mean, shorten
-from ..kernels import BoolArray, FloatArray, IntArray
-from ..tables.columns import changed_cells
+from ..kernels import BoolArray, FloatArray, IntArray, check_cancellation
+from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .conditions import Expression, check_terms
 from .constraint import Constraint, RowConstraint
@@ -34,12 +34,15 @@ class GivenRows:
     factuals: EncodedRows
     owner: IntArray
     frame: pd.DataFrame
+    _changed: dict[int, BoolArray] = field(default_factory=dict, init=False)
 
     def changed(self, positions: Sequence[int]) -> BoolArray:
         """Which of some features each row changes, shape (n_positions, n_rows)."""
-        before, after = self.factuals.frame, self.frame
-        asked = list(positions)
-        return changed_cells(before.iloc[:, asked].iloc[self.owner], after.iloc[:, asked])
+        for at in set(positions) - self._changed.keys():
+            before = self.factuals.frame.iloc[:, at].iloc[self.owner]
+            self._changed[at] = differ(before, self.frame.iloc[:, at])
+        changed = [self._changed[at] for at in positions]
+        return np.array(changed, dtype=bool).reshape(len(positions), self.owner.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +143,7 @@ class Constraints:
         for constraint in self.listed:
             if not isinstance(constraint, Frozen):
                 continue
+            check_cancellation()
             whose = constraint.applies_to(rows)
             for position in map(self.schema.position_of.__getitem__, constraint.features):
                 if self.schema.features[position].immutable:
@@ -164,6 +168,7 @@ class Constraints:
         """Counterfactuals that break a constraint of each name; decided by their values alone."""
         given, broken = GivenRows(rows, owner, frame), dict[str, BoolArray]()
         for constraint in self.limiting if len(frame) else ():
+            check_cancellation()
             # Several constraints may have the same name.
             breaks = ~constraint.keeps(given)
             broken[constraint.name] = broken.get(constraint.name, False) | breaks

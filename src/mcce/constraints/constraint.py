@@ -97,7 +97,7 @@ class Constraint:
     @property
     def name(self) -> str:
         """The constraint in reports and errors, such as ``only_up age``."""
-        return f"{self.builder_call()[0]} {', '.join(str(feature) for feature in self.features)}"
+        return f"{self.kind} {', '.join(str(feature) for feature in self.features)}"
 
     @property
     def quoted(self) -> str:

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from ..caching import cached_property
-from ..kernels import ANY_LEAF, BoolArray, Codes, DrawLimits, IntArray
+from ..kernels import ANY_LEAF, BoolArray, Codes, DrawLimits, IntArray, check_cancellation
 from ..tables.columns import as_comparable, is_missing
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
@@ -96,6 +96,7 @@ class FactualLimits:
 
     def _runs(self, position: int, feature: Feature, factuals: IntArray) -> tuple[Codes, IntArray]:
         """Runs of allowed codes, factual after factual, and the number of runs of each."""
+        check_cancellation()
         constraints = self._constraints.get(position, [])
         if feature.kind == "numeric":
             low, high = self._number_runs(constraints, position, feature, factuals)

@@ -61,8 +61,12 @@ class FeatureConstraint(Constraint):
         """Rows that leave the feature as it is, or change it as it may."""
         schema = rows.factuals.schema
         at = schema.position_of[self.features[0]]
-        before, after = rows.factuals.frame.iloc[:, at].iloc[rows.owner], rows.frame.iloc[:, at]
-        return ~rows.changed([at])[0] | self.allows(schema.features[at], before, after)
+        (changed,) = rows.changed([at])
+        moved = np.flatnonzero(changed)
+        before = rows.factuals.frame.iloc[:, at].iloc[rows.owner[moved]]
+        keeps = ~changed
+        keeps[moved] = self.allows(schema.features[at], before, rows.frame.iloc[:, at].iloc[moved])
+        return keeps
 
     def allows(self, feature: Feature, own: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
         """Whether each own value may become the new value beside it."""
@@ -82,6 +86,11 @@ class Direction(FeatureConstraint):
     way: Way
     order: tuple[Any, ...] | None = None
     kind: ClassVar[str] = "direction"
+
+    @property
+    def name(self) -> str:
+        """Such as ``only_up age``."""
+        return f"{self.way} {self.features[0]}"
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """One of the four directions, with its order if one was given."""

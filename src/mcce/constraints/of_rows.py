@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ConstraintError, McceWarning, shorten
-from ..kernels import BoolArray, FloatArray
+from ..kernels import BoolArray, FloatArray, check_cancellation
 from ..tables.columns import is_time
 from ..tables.features import ULPS, Feature, epsilon
 from ..tables.schema import EncodedRows
@@ -443,6 +443,7 @@ def _call(title: str, function: Callable[[Any], Any], rows: Any, index: pd.Index
     # Not every function of users can handle a frame without rows.
     if not len(index):
         return np.zeros(0, dtype=bool)
+    check_cancellation()
     try:
         holds = function(rows)
     except Exception as error:
