@@ -4,7 +4,7 @@ Pass a list of them, or the path of a TOML file, as ``MCCE(constraints=...)``.
 """
 
 from .constraint import Constraint as Constraint
-from .entries import BUILDERS
+from .files import BUILDERS
 from .of_features import between as between
 from .of_features import change as change
 from .of_features import discouraged as discouraged

@@ -175,21 +175,25 @@ class Constraints:
         return broken
 
     def _check(self, constraint: Constraint) -> None:
-        expression = constraint.expression
+        expression, position_of = constraint.expression, self.schema.position_of
         if expression is not None:
             self._check_own_names(constraint, expression)
         for name in (*constraint.features, *(expression.names if expression else ())):
-            if name not in self.schema.position_of:
+            if name not in position_of:
                 raise ConstraintError(
                     f"{constraint.quoted}: there is no column {shorten(name)}."
                     f"{did_you_mean(name, self.schema.names)} "
                     f"The columns are {shorten(self.schema.names, 200)}."
                 )
-        if expression is not None:
-            self._check_levels(constraint, expression)
-        features = [
-            self.schema.features[self.schema.position_of[name]] for name in constraint.features
-        ]
+        for name, level in expression.levels if expression else ():
+            feature = self.schema.features[position_of[name]]
+            known = feature.level_codes if feature.kind == "categorical" else {}
+            if known and level not in known and all(isinstance(one, str) for one in known):
+                raise ConstraintError(
+                    f"{constraint.quoted}: {shorten(level)} is no level of {shorten(name)}."
+                    f"{closest_level(level, feature)} Check how it is written."
+                )
+        features = [self.schema.features[position_of[name]] for name in constraint.features]
         fixed = [feature.name for feature in features if feature.immutable]
         if fixed and not isinstance(constraint, (DeclaredRelation, Derived, Frozen)):
             raise ConstraintError(
@@ -207,18 +211,6 @@ class Constraints:
                     f"{constraint.quoted}: {column} may be the person's own value of "
                     f"{shorten(name)} or the column {shorten(column)}. Write old.`{name}` for the "
                     f"one, and `{column}` for the other."
-                )
-
-    def _check_levels(self, constraint: Constraint, expression: Expression) -> None:
-        """Raise if a column is compared with a string that is none of its levels."""
-        for name, level in expression.levels:
-            feature = self.schema.features[self.schema.position_of[name]]
-            known = feature.level_codes if feature.kind == "categorical" else {}
-            if known and level not in known and all(isinstance(one, str) for one in known):
-                close = closest_level(level, feature)
-                raise ConstraintError(
-                    f"{constraint.quoted}: {shorten(level)} is no level of {shorten(name)}.{close} "
-                    "Check how it is written."
                 )
 
     def _check_together(self) -> None:

@@ -135,18 +135,14 @@ def to_numbers(
 
     Floats stay in their precision, so that sums of them have the bits that the predictor gives.
     """
-    if missing is None:
-        missing = np.zeros(entries.shape, dtype=bool)
+    missing = np.zeros(entries.shape, dtype=bool) if missing is None else missing
     if entries.dtype.kind == "f" and not missing.any():
         return entries
-    if entries.dtype.kind in "biuf":
-        numbers = entries.astype(entries.dtype if entries.dtype.kind == "f" else np.float64)
-        numbers[missing] = np.nan
-        return numbers
-    numbers = np.full(entries.shape, np.nan)
-    if entries.dtype == object and all(_is_real(entry) for entry in entries[~missing]):
+    present = entries[~missing]
+    numbers = np.full(entries.shape, np.nan, entries.dtype if entries.dtype.kind == "f" else float)
+    if entries.dtype.kind in "biuf" or (entries.dtype == object and all(map(_is_real, present))):
         try:
-            numbers[~missing] = [float(entry) for entry in entries[~missing]]
+            numbers[~missing] = present
         except OverflowError:
             pass
         else:

@@ -23,7 +23,7 @@ import pandas as pd
 
 from ..caching import cached_property
 from ..constraints.constraint import Constraint
-from ..constraints.entries import make_constraints
+from ..constraints.files import make_constraints
 from ..counterfactuals.parts import ALREADY, plain_value
 from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, ReadError, shorten

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ..constraints.constraint import Constraint
-from ..constraints.entries import build
+from ..constraints.files import build
 from ..distances import DISTANCES
 from ..errors import SavedFileError, shorten
 from ..kernels import Codes

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 
 from ..constraints.collection import Constraints
 from ..constraints.constraint import Constraint
-from ..constraints.entries import BUILDERS, make_constraints
+from ..constraints.files import BUILDERS, make_constraints
 from ..counterfactuals.parts import plain_value
 from ..errors import ConstraintError, shorten
 from ..files.cell_values import CellError, ColumnReader

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ..constraints.constraint import Constraint
-from ..constraints.entries import write_entry
+from ..constraints.files import write_entry
 from ..counterfactuals.parts import as_records
 from ..errors import shorten
 from ..explainer import requirements_of
