@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .constraints.collection import Constraints
-from .constraints.derived import warn_of_wrong_formulas
+from .constraints.of_rows import warn_of_wrong_formulas
 from .errors import McceWarning
 from .kernels import BoolArray, Codes, Int32Array, IntArray, check_cancellation, rows_as_bytes
 from .model.flags import MIN_ROWS, Flag, find_flags, warn_of_flags

@@ -144,7 +144,7 @@ def test_workers_split_the_limits_of_a_server(here):
 def test_limits_that_cannot_hold_are_refused(here, capsys):
     wrong = [
         ("model.joblib", ["--rows-per-second", "200"], "are for servers, but the predictor is"),
-        ("http://127.0.0.1/", ["--in-flight", "0"], "in_flight must be a whole number of at least"),
+        ("http://127.0.0.1/", ["--in-flight", "0"], "in_flight must be a whole number from 1"),
         ("http://x/", ["--in-flight", "3", "--workers", "4"], "at most --workers 3"),
         ("http://x/", ["--rows-per-second", "0.5", "--workers", "2"], "at most --workers 1"),
         ("http://x/", ["--rows-per-second", "5"], "with --workers"),

@@ -112,6 +112,10 @@ FORMULAS = {
     "abs(age - 41) * 2 // 1 % 2 + `is owner`": [1.0, 0.0, 1.0],
     "age * 1000003 + 0.5": [20000060.5, 40000120.5, 65000195.5],
     "age / debt": [None, 0.08, None],
+    # A comparison counts as 1 or 0, and as 0 with a missing value.
+    "(age > 30) + 2 * (debt > 0)": [0.0, 3.0, 1.0],
+    "age >= 40": [0.0, 1.0, 1.0],
+    "missing(debt) * 5 + (n in [1] or `is owner` == 1)": [1.0, 1.0, 6.0],
 }
 
 
@@ -169,7 +173,8 @@ HOSTILE = {
     "long": (f"age < 1{' ' * 12_000_000}", "4000 characters, got 12000007"),
     "parentheses": (f"{'(' * 1900}age{')' * 1900} > 1", "nests more than"),
     "functions": (f"{'abs(' * 600}age{')' * 600} > 1", "nests more than"),
-    "signs": (f"{'-' * 3000}age > 1", "nests more than"),
+    "signs": (f"{'-' * 900}age > 1", "nests more than"),
+    "negated groups": (f"{'-(' * 150}age{')' * 150} > 1", "nests more than"),
     "comparisons": ("<".join(["a"] * 1500), "more than 1000 operators"),
     "nots": (f"{'not ' * 900}age > 1", "nests more than"),
     "list of lists": ("age in [[1]]", "not allowed"),
@@ -178,8 +183,13 @@ HOSTILE = {
     "half a name": ("`city == 'a'", "not allowed"),
     "NUL": ("age > 1\0", "not allowed"),
     "comment": ("age > 1 # or so", "not allowed"),
-    "open": ("age > (1", "ends where"),
-    "empty": ("", "ends where"),
+    "open": ("age > (1", "'\\(' was never closed"),
+    "half": ("age >", "ends where"),
+    "empty": ("", "names no column"),
+    "two lines": ("age > 1) or (debt > 2", "unmatched"),
+    "unpacked": ("min(debt, **age) > 1", "not allowed"),
+    "type": ("if age > 1 then", "ends where|indented"),
+    "tuple": ("if age > 1 then age > 2, debt > 3", "not allowed"),
     "no column": ("1 < 2", "names no column"),
     "two arguments": ("abs(age, debt) > 3", "abs takes one argument, got 2"),
     "one argument": ("min(age) > 3", "min takes two or more arguments, got 1"),
@@ -215,14 +225,16 @@ def test_words_without_anything_between_them_are_refused(text):
 
 
 NO_FORMULAS = {
-    "comparison": ("age >= 1", "A formula may"),
-    "logic": ("age and debt", "not allowed there"),
-    "missing": ("missing(age)", "functions are abs, min, max"),
-    "call": ("__import__('os')", "calls"),
+    "own value": ("age - old.age", "'old.age', which is not allowed there. A formula may"),
+    "rule": ("if age > 1 then 2", "not allowed there"),
+    "call": ("__import__('os')", "functions are abs, min, max"),
     "text": ("age + 'a'", "no number"),
+    "string": ("'a'", "names no column"),
+    "joined": ("age + 1 and debt > 2", "'age \\+ 1' is not true or false"),
+    "columns": ("(age and debt > 1) * 2", "'age' is not true or false"),
     "open": ("age +", "is not a formula: it ends"),
     "constant": ("3 * 4", "names no column"),
-    "deep": ("-" * 30 + "age", "nests more than"),
+    "deep": ("-" * 130 + "age", "nests more than"),
     "long": ("age + " * 4000, "A formula may have"),
     "number": (3, "must be a string such as"),
 }

@@ -231,7 +231,7 @@ def test_rows_that_json_cannot_hold_are_an_error(server):
 
 def test_settings_that_cannot_work_are_an_error():
     for settings, says in [
-        ({"url": None}, "http:// or https://, got NoneType"),
+        ({"url": None}, "http:// or https://, but it is of type NoneType"),
         ({"headers": ["Authorization"]}, "headers must map names to values, got list"),
         ({"headers": {"Content-Length": "3"}}, "'Content-Length' follows from the rows"),
         ({"headers": {"No name": "x"}}, "that of header 0 .* is not"),
@@ -241,7 +241,7 @@ def test_settings_that_cannot_work_are_an_error():
         ),
         ({"headers": {"Token": 3}}, "value of the header 'Token' must be"),
         ({"proxy": "socks5://127.0.0.1:1"}, "proxy must be a web address that begins with http://"),
-        ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be a whole number from 1 to 2147483647, got 0"),
         ({"retries": -1}, "retries must be"),
         ({"retries": 1.5}, "retries must be a whole number"),
         ({"timeout": 0}, "timeout must be a finite number"),
@@ -249,9 +249,9 @@ def test_settings_that_cannot_work_are_an_error():
         ({"output": "logits"}, "output must be one of"),
         ({"classes": ["no", "yes"]}, 'but output is "score"'),
         ({"output": "probabilities"}, "needs classes"),
-        ({"in_flight": 0}, "in_flight must be a whole number of at least 1, got 0"),
-        ({"rows_per_second": 0}, "rows_per_second must be a finite number of at least 0.001"),
-        ({"rows_per_second": True}, "rows_per_second must be a finite number"),
+        ({"in_flight": 0}, "in_flight must be a whole number from 1 to"),
+        ({"rows_per_second": 0}, "rows_per_second must be None or a finite number > 0, got 0"),
+        ({"rows_per_second": True}, "rows_per_second must be None or a finite number"),
     ]:
         with pytest.raises(ParameterError, match=says):
             Remote(**{"url": "http://127.0.0.1/"} | settings)

@@ -18,6 +18,7 @@ from mcce import (
     TimeLimitError,
     constraints,
 )
+from mcce.kernels import CancelledError, cancellable
 from searches import slow
 
 SETTINGS = {"desired": (0.8, 10), "immutable": ["sex"], "n_samples": 50, "random_state": 0}
@@ -81,6 +82,20 @@ def test_a_time_limit_ends_a_search_inside_long_rules(train, people):
 
     assert stopped.stopped
     assert limited < unlimited / 4
+
+
+@pytest.mark.filterwarnings("ignore::mcce.McceWarning")
+@pytest.mark.parametrize("search", ["paper", "balanced"])
+def test_work_that_is_cancelled_ends_before_the_next_rule(train, people, search):
+    later = []
+    first = constraints.relation("first", lambda rows: (work.cancel(), rows["age"] > 0)[1])
+    second = constraints.relation("second", lambda rows: (later.append(1), rows["age"] > 0)[1])
+    explainer = MCCE(score, **SETTINGS, search=search, constraints=[first, second]).fit(train)
+
+    with cancellable() as work, pytest.raises(CancelledError):
+        explainer.explain(people)
+
+    assert later == []
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), "1", True])

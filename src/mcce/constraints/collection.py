@@ -7,8 +7,9 @@ draws, filters for rows, weights for the distance, and the final check of what i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -16,23 +17,14 @@ import pandas as pd
 
 from ..caching import cached_property
 from ..errors import ConstraintError, did_you_mean, shorten
-from ..kernels import BoolArray, FloatArray, IntArray
-from ..tables.columns import changed_cells
+from ..kernels import BoolArray, FloatArray, IntArray, check_cancellation
+from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
-from .conditions import Condition, check_terms
+from .conditions import Expression, check_terms
 from .constraint import Constraint, RowConstraint
-from .derived import Derived
 from .files import read_constraints
-from .kinds import (
-    DeclaredRelation,
-    Discouraged,
-    FeatureConstraint,
-    Frozen,
-    Step,
-    Together,
-    Weight,
-    closest_level,
-)
+from .of_features import Discouraged, FeatureConstraint, Step, Weight, closest_level
+from .of_rows import DeclaredRelation, Derived, Frozen, Together
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +34,15 @@ class GivenRows:
     factuals: EncodedRows
     owner: IntArray
     frame: pd.DataFrame
+    _changed: dict[int, BoolArray] = field(default_factory=dict, init=False)
 
     def changed(self, positions: Sequence[int]) -> BoolArray:
         """Which of some features each row changes, shape (n_positions, n_rows)."""
-        before, after = self.factuals.frame, self.frame
-        asked = list(positions)
-        return changed_cells(before.iloc[:, asked].iloc[self.owner], after.iloc[:, asked])
+        for at in set(positions) - self._changed.keys():
+            before = self.factuals.frame.iloc[:, at].iloc[self.owner]
+            self._changed[at] = differ(before, self.frame.iloc[:, at])
+        changed = [self._changed[at] for at in positions]
+        return np.array(changed, dtype=bool).reshape(len(positions), self.owner.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +63,7 @@ class Constraints:
             except ConstraintError as error:
                 where = f"{constraint.source}: " if constraint.source else ""
                 raise ConstraintError(f"{where}{error}") from None
-        bound._check_once(DeclaredRelation, lambda relation: relation.name)
-        bound._check_once(Weight, lambda weight: weight.features[0])
-        bound._check_once(Step, lambda step: step.features[0])
-        bound._check_once(Derived, lambda derived: derived.target)
-        bound._check_circles()
+        bound._check_together()
         return bound
 
     def joined(self, more: Constraints) -> Constraints:
@@ -152,6 +143,7 @@ class Constraints:
         for constraint in self.listed:
             if not isinstance(constraint, Frozen):
                 continue
+            check_cancellation()
             whose = constraint.applies_to(rows)
             for position in map(self.schema.position_of.__getitem__, constraint.features):
                 if self.schema.features[position].immutable:
@@ -176,27 +168,32 @@ class Constraints:
         """Counterfactuals that break a constraint of each name; decided by their values alone."""
         given, broken = GivenRows(rows, owner, frame), dict[str, BoolArray]()
         for constraint in self.limiting if len(frame) else ():
+            check_cancellation()
             # Several constraints may have the same name.
             breaks = ~constraint.keeps(given)
             broken[constraint.name] = broken.get(constraint.name, False) | breaks
         return broken
 
     def _check(self, constraint: Constraint) -> None:
-        condition = constraint.parsed
-        if condition is not None:
-            self._check_own_names(constraint, condition)
-        for name in (*constraint.features, *(condition.names if condition else ())):
-            if name not in self.schema.position_of:
+        expression, position_of = constraint.expression, self.schema.position_of
+        if expression is not None:
+            self._check_own_names(constraint, expression)
+        for name in (*constraint.features, *(expression.names if expression else ())):
+            if name not in position_of:
                 raise ConstraintError(
                     f"{constraint.quoted}: there is no column {shorten(name)}."
                     f"{did_you_mean(name, self.schema.names)} "
                     f"The columns are {shorten(self.schema.names, 200)}."
                 )
-        if condition is not None:
-            self._check_levels(constraint, condition)
-        features = [
-            self.schema.features[self.schema.position_of[name]] for name in constraint.features
-        ]
+        for name, level in expression.levels if expression else ():
+            feature = self.schema.features[position_of[name]]
+            known = feature.level_codes if feature.kind == "categorical" else {}
+            if known and level not in known and all(isinstance(one, str) for one in known):
+                raise ConstraintError(
+                    f"{constraint.quoted}: {shorten(level)} is no level of {shorten(name)}."
+                    f"{closest_level(level, feature)} Check how it is written."
+                )
+        features = [self.schema.features[position_of[name]] for name in constraint.features]
         fixed = [feature.name for feature in features if feature.immutable]
         if fixed and not isinstance(constraint, (DeclaredRelation, Derived, Frozen)):
             raise ConstraintError(
@@ -205,51 +202,37 @@ class Constraints:
             )
         constraint.check(features)
 
-    def _check_own_names(self, constraint: Constraint, condition: Condition) -> None:
+    def _check_own_names(self, constraint: Constraint, expression: Expression) -> None:
         """Raise if an own value may be meant to be a column of that name."""
-        for name in condition.own_names:
+        for name in expression.own_names:
             column = f"old.{name}"
-            if column in self.schema.position_of and condition.may_mean_column(column):
+            if column in self.schema.position_of and expression.may_mean_column(column):
                 raise ConstraintError(
                     f"{constraint.quoted}: {column} may be the person's own value of "
                     f"{shorten(name)} or the column {shorten(column)}. Write old.`{name}` for the "
                     f"one, and `{column}` for the other."
                 )
 
-    def _check_levels(self, constraint: Constraint, condition: Condition) -> None:
-        """Raise if a column is compared with a string that is none of its levels."""
-        for name, level in condition.levels():
-            feature = self.schema.features[self.schema.position_of[name]]
-            known = feature.level_codes if feature.kind == "categorical" else {}
-            if known and level not in known and all(isinstance(one, str) for one in known):
-                close = closest_level(level, feature)
-                raise ConstraintError(
-                    f"{constraint.quoted}: {shorten(level)} is no level of {shorten(name)}.{close} "
-                    "Check how it is written."
-                )
-
-    def _check_once(self, kind: type[Constraint], key: Callable[[Any], Hashable]) -> None:
+    def _check_together(self) -> None:
+        """Raise for two constraints that say one thing, and columns computed from each other."""
         seen: set[Hashable] = set()
         for constraint in self.listed:
-            if isinstance(constraint, kind):
-                if key(constraint) in seen:
+            if isinstance(constraint, (DeclaredRelation, Derived, Step, Weight)):
+                named = isinstance(constraint, DeclaredRelation)
+                key = constraint.kind, constraint.name if named else constraint.features[0]
+                if key in seen:
                     raise ConstraintError(
                         f"There are two constraints {shorten(constraint.name)}. Keep one of them."
                     )
-                seen.add(key(constraint))
-
-    def _check_circles(self) -> None:
-        """Raise if derived columns are computed from each other."""
-        left = self.derived
-        while left:
-            targets = {derived.target for derived in left}
-            waiting = [d for d in left if targets.intersection(d.formula.names)]
-            if len(waiting) == len(left):
-                raise ConstraintError(
-                    f"derived: the formulas of {shorten(sorted(map(str, targets)))} are computed "
-                    "from each other. Leave one of them out."
-                )
-            left = waiting
+                seen.add(key)
+        try:
+            TopologicalSorter({one.target: one.features[1:] for one in self.derived}).prepare()
+        except CycleError as error:
+            circle = sorted(map(str, set(error.args[1])))
+            raise ConstraintError(
+                f"derived: the formulas of {shorten(circle)} are computed from each other. Leave "
+                "one of them out."
+            ) from None
 
 
 def read_given(given: Any) -> Iterable[Constraint]:

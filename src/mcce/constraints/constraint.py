@@ -1,21 +1,20 @@
-"""The base class of all constraints, and checks of the arguments of their builders."""
+"""The base classes of all constraints, and checks of the arguments of their builders."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import pandas as pd
 
 from ..errors import ConstraintError, shorten
 from ..kernels import BoolArray, IntArray
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
-from .conditions import Condition
-
-# Constraints that are made from any number of features: together("age", "salary").
-OF_SEVERAL_FEATURES = ("frozen", "together")
+from .conditions import Expression
 
 
 class ProposedRows(Protocol):
@@ -69,11 +68,14 @@ class Constraint:
     features: tuple[Hashable, ...]
     source: str = field(default="", kw_only=True, compare=False)
     kind: ClassVar[str]
+    # Whether its builder takes the names of any number of features: together("age", "salary").
+    is_variadic: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         builder, arguments = self.builder_call()
-        several = builder in OF_SEVERAL_FEATURES
-        features = arguments.pop("features") if several else [arguments.pop("feature", None)]
+        features = (
+            arguments.pop("features") if self.is_variadic else [arguments.pop("feature", None)]
+        )
         positional = [repr(feature) for feature in features if feature is not None]
         given = {
             name: value
@@ -83,14 +85,14 @@ class Constraint:
         return f"{builder}({', '.join([*positional, *(f'{n}={v!r}' for n, v in given.items())])})"
 
     @property
-    def parsed(self) -> Condition | None:
-        """The condition that it holds as a string, if it does."""
+    def expression(self) -> Expression | None:
+        """The condition or formula that it holds, if it does."""
         return None
 
     @property
     def n_terms(self) -> int:
         """Columns, values and operators of its condition or formula."""
-        return self.parsed.n_terms if self.parsed else 0
+        return self.expression.n_terms if self.expression else 0
 
     @property
     def name(self) -> str:
@@ -117,7 +119,7 @@ class Constraint:
         """
 
     def keeps(self, rows: ProposedRows) -> BoolArray:
-        """Which proposed rows keep the constraint.
+        """Which proposed rows keep the constraint; all, if it limits nothing.
 
         Parameters
         ----------
@@ -128,7 +130,7 @@ class Constraint:
         -------
         (n_rows,)
         """
-        raise NotImplementedError
+        return np.ones(rows.owner.size, dtype=bool)
 
     def builder_call(self) -> tuple[str, dict[str, Any]]:
         """Name and keyword arguments of the function that makes this constraint.
@@ -146,11 +148,13 @@ class Constraint:
         >>> constraints.only_up("age").builder_call()
         ('only_up', {'feature': 'age'})
         """
-        names = [field.name for field in fields(self)]
-        given = {name: getattr(self, name) for name in names if name not in ("features", "source")}
-        if self.kind in OF_SEVERAL_FEATURES:
-            return self.kind, {"features": list(self.features)} | given
-        return self.kind, {"feature": self.features[0]} | given
+        own = [one.name for one in fields(self) if one.name not in ("features", "source")]
+        given = {name: getattr(self, name) for name in own}
+        texts = {n: value.text for n, value in given.items() if isinstance(value, Expression)}
+        about = (
+            {"features": list(self.features)} if self.is_variadic else {"feature": self.features[0]}
+        )
+        return self.kind, about | given | texts
 
 
 class RowConstraint(Constraint):
@@ -163,13 +167,8 @@ def quote_name(name: object) -> str:
     return str(name) if plain else shorten(name)
 
 
-def one_feature(title: str, feature: Any) -> tuple[Hashable, ...]:
-    """The name of one feature, as a tuple."""
-    return several_features(title, (feature,))
-
-
-def several_features(title: str, names: Sequence[Hashable]) -> tuple[Hashable, ...]:
-    """Names of at least one feature."""
+def list_features(title: str, *names: Any) -> tuple[Hashable, ...]:
+    """The names of at least one feature."""
     if not names:
         raise ConstraintError(f"{title}: name at least one feature.")
     return list_values(title, "features", names)
@@ -186,3 +185,17 @@ def list_values(title: str, argument: str, values: Any) -> tuple[Any, ...]:
             f"{title}: {argument} must list plain values such as strings and numbers, got "
             f"{shorten(values)}: {shorten(error)}."
         ) from None
+
+
+def check_amount(title: str, argument: str, amount: Any) -> float:
+    """A finite number of at least 0."""
+    real = (int, float, np.integer, np.floating)
+    number = isinstance(amount, real) and not isinstance(amount, bool)
+    # Compared in half or single precision, the largest float would be infinite.
+    value = float(amount) if isinstance(amount, np.floating) else amount
+    # An integer below infinity may still be too large for a float.
+    if not number or not 0 <= value <= sys.float_info.max:
+        raise ConstraintError(
+            f"{title}: the {argument} must be a finite number of at least 0, got {shorten(amount)}."
+        )
+    return float(amount)

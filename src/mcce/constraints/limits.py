@@ -13,12 +13,13 @@ from functools import reduce
 import numpy as np
 
 from ..caching import cached_property
-from ..kernels import ANY_LEAF, BoolArray, Codes, DrawLimits, IntArray
+from ..kernels import ANY_LEAF, BoolArray, Codes, DrawLimits, IntArray, check_cancellation
 from ..tables.columns import as_comparable, is_missing
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
+from .amounts import moved
 from .collection import Constraints
-from .kinds import FeatureConstraint, MissingLevel, moved, number_levels
+from .of_features import FeatureConstraint, number_levels
 
 # In ``first`` and ``last``: any code is allowed. In ``high``: a run that holds no code.
 FREE = -1
@@ -95,6 +96,7 @@ class FactualLimits:
 
     def _runs(self, position: int, feature: Feature, factuals: IntArray) -> tuple[Codes, IntArray]:
         """Runs of allowed codes, factual after factual, and the number of runs of each."""
+        check_cancellation()
         constraints = self._constraints.get(position, [])
         if feature.kind == "numeric":
             low, high = self._number_runs(constraints, position, feature, factuals)
@@ -139,7 +141,7 @@ class FactualLimits:
     ) -> tuple[IntArray, IntArray]:
         """First and last codes of the runs of allowed levels."""
         number, own = number_levels(self.rows.own(position, factuals))
-        new = [*feature.level_codes, *([MissingLevel] * feature.has_missing)]
+        new = [*feature.level_codes, *([None] * feature.has_missing)]
         free = np.ones((len(own), len(new)), dtype=bool)
         pairs = [constraint.pairs(feature, own, new) for constraint in constraints]
         allowed = reduce(np.logical_and, pairs, free)

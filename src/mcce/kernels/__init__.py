@@ -5,157 +5,76 @@ what NumPy does well enough. Other packages import from here only. Arrays in, ar
 no strings, no other part of mcce.
 """
 
-from ._random import DRAWS_VERSION, absorb, draw_keys, person_keys, pick, uniforms
-from .cancellation import (
-    Cancellation,
-    CancelledError,
-    ExpiredError,
-    cancellable,
-    check_cancellation,
-    context_with,
-    inner_cancellation,
-)
-from .native import (
-    Ensemble,
-    Forest,
-    Holdings,
-    Neighbours,
-    RowTable,
-    boost,
-    build_neighbours,
-    enumerate_rows,
-    first_of_each,
-    gather_holdings,
-    grow_tree,
-    largest_rejecting_nodes,
-    measure,
-    nearest_distances,
-    predict_units,
-    rank,
-    sample,
-    weigh_errors,
-)
-from .rows import (
-    MISSING,
-    changed_places,
-    differences,
-    gower_gap,
-    rows_as_bytes,
-    scaled_gap,
-    sort_rows,
-    times_seen_before,
-    with_decision,
-)
-from .structs import (
-    ANY_LEAF,
-    LEAF,
-    WORD_BITS,
-    BoolArray,
-    BoostedNodes,
-    Boosting,
-    ByteArray,
-    Classes,
-    Codes,
-    Comparison,
-    DistanceAxes,
-    DrawLimits,
-    Enumerated,
-    FloatArray,
-    Growth,
-    Int32Array,
-    IntArray,
-    Listing,
-    Numbers,
-    Person,
-    SplitColumns,
-    Summation,
-    Trees,
-    WordArray,
-)
-from .trees import (
-    NodeRows,
-    Split,
-    TreeDraft,
-    descend,
-    fixed_point,
-    grow_with,
-    join_trees,
-    leaf_frequency,
-    split_after,
-)
-
-__all__ = [
-    "ANY_LEAF",
-    "DRAWS_VERSION",
-    "LEAF",
-    "MISSING",
-    "WORD_BITS",
-    "BoolArray",
-    "BoostedNodes",
-    "Boosting",
-    "ByteArray",
-    "Cancellation",
-    "CancelledError",
-    "Classes",
-    "Codes",
-    "Comparison",
-    "DistanceAxes",
-    "DrawLimits",
-    "Ensemble",
-    "Enumerated",
-    "ExpiredError",
-    "FloatArray",
-    "Forest",
-    "Growth",
-    "Holdings",
-    "Int32Array",
-    "IntArray",
-    "Listing",
-    "Neighbours",
-    "NodeRows",
-    "Numbers",
-    "Person",
-    "RowTable",
-    "Split",
-    "SplitColumns",
-    "Summation",
-    "TreeDraft",
-    "Trees",
-    "WordArray",
-    "absorb",
-    "boost",
-    "build_neighbours",
-    "cancellable",
-    "changed_places",
-    "check_cancellation",
-    "context_with",
-    "descend",
-    "differences",
-    "draw_keys",
-    "enumerate_rows",
-    "first_of_each",
-    "fixed_point",
-    "gather_holdings",
-    "gower_gap",
-    "grow_tree",
-    "grow_with",
-    "inner_cancellation",
-    "join_trees",
-    "largest_rejecting_nodes",
-    "leaf_frequency",
-    "measure",
-    "nearest_distances",
-    "person_keys",
-    "pick",
-    "predict_units",
-    "rank",
-    "rows_as_bytes",
-    "sample",
-    "scaled_gap",
-    "sort_rows",
-    "split_after",
-    "times_seen_before",
-    "uniforms",
-    "weigh_errors",
-    "with_decision",
-]
+from ._random import DRAWS_VERSION as DRAWS_VERSION
+from ._random import absorb as absorb
+from ._random import draw_keys as draw_keys
+from ._random import person_keys as person_keys
+from ._random import pick as pick
+from ._random import uniforms as uniforms
+from .cancellation import Cancellation as Cancellation
+from .cancellation import CancelledError as CancelledError
+from .cancellation import ExpiredError as ExpiredError
+from .cancellation import cancellable as cancellable
+from .cancellation import check_cancellation as check_cancellation
+from .cancellation import context_with as context_with
+from .cancellation import inner_cancellation as inner_cancellation
+from .native import Ensemble as Ensemble
+from .native import Forest as Forest
+from .native import Holdings as Holdings
+from .native import Neighbours as Neighbours
+from .native import RowTable as RowTable
+from .native import boost as boost
+from .native import build_neighbours as build_neighbours
+from .native import enumerate_rows as enumerate_rows
+from .native import first_of_each as first_of_each
+from .native import gather_holdings as gather_holdings
+from .native import grow_tree as grow_tree
+from .native import largest_rejecting_nodes as largest_rejecting_nodes
+from .native import measure as measure
+from .native import nearest_distances as nearest_distances
+from .native import predict_units as predict_units
+from .native import rank as rank
+from .native import sample as sample
+from .native import weigh_errors as weigh_errors
+from .rows import MISSING as MISSING
+from .rows import changed_places as changed_places
+from .rows import differences as differences
+from .rows import gower_gap as gower_gap
+from .rows import rows_as_bytes as rows_as_bytes
+from .rows import scaled_gap as scaled_gap
+from .rows import sort_rows as sort_rows
+from .rows import times_seen_before as times_seen_before
+from .rows import with_decision as with_decision
+from .structs import ANY_LEAF as ANY_LEAF
+from .structs import LEAF as LEAF
+from .structs import WORD_BITS as WORD_BITS
+from .structs import BoolArray as BoolArray
+from .structs import BoostedNodes as BoostedNodes
+from .structs import Boosting as Boosting
+from .structs import ByteArray as ByteArray
+from .structs import Classes as Classes
+from .structs import Codes as Codes
+from .structs import Comparison as Comparison
+from .structs import DistanceAxes as DistanceAxes
+from .structs import DrawLimits as DrawLimits
+from .structs import Enumerated as Enumerated
+from .structs import FloatArray as FloatArray
+from .structs import Growth as Growth
+from .structs import Int32Array as Int32Array
+from .structs import IntArray as IntArray
+from .structs import Listing as Listing
+from .structs import Numbers as Numbers
+from .structs import Person as Person
+from .structs import SplitColumns as SplitColumns
+from .structs import Summation as Summation
+from .structs import Trees as Trees
+from .structs import WordArray as WordArray
+from .trees import NodeRows as NodeRows
+from .trees import Split as Split
+from .trees import TreeDraft as TreeDraft
+from .trees import descend as descend
+from .trees import fixed_point as fixed_point
+from .trees import grow_with as grow_with
+from .trees import join_trees as join_trees
+from .trees import leaf_frequency as leaf_frequency
+from .trees import split_after as split_after

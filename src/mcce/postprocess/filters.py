@@ -23,7 +23,7 @@ from ..candidates import (
 )
 from ..constraints.collection import Constraints
 from ..constraints.constraint import RowConstraint
-from ..constraints.derived import Derived
+from ..constraints.of_rows import Derived
 from ..distances import measure_rows
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
 from ..protocols import Distance

@@ -13,7 +13,7 @@ if the predictor takes rows that way; so it may be called again here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from importlib import import_module
 from numbers import Real
 from typing import Any, TypeAlias, cast
@@ -30,8 +30,8 @@ from ..tables.frames import FrameAdapter
 FrameLike: TypeAlias = pd.DataFrame | np.ndarray
 
 # By library: the module that knows its objects. Each module defines those of ``adapt(predictor)``,
-# ``check_rows(predictor, rows)``, ``known_columns(predictor)`` and ``written_name(name)`` that the
-# library needs.
+# ``check_rows(predictor, rows)``, ``known_columns(predictor)`` and ``written_name(name)`` in which
+# the library differs from scikit-learn.
 LIBRARIES = {
     "catboost": "catboost",
     "lightgbm": "lightgbm",
@@ -47,15 +47,12 @@ UNITS = ("s", "ms", "us", "ns")
 
 def adapt(predictor: Any) -> Any:
     """The predictor itself, or wrapped if its library has an interface of its own."""
-    for adapt_native in _offers(predictor, "adapt"):
-        predictor = adapt_native(predictor)
-    return predictor
+    return _of_library(predictor, "adapt", lambda given: given)(predictor)
 
 
 def check_rows(predictor: Any, rows: FrameLike) -> None:
     """Raise if the predictor's library would silently misread the rows."""
-    for check in _offers(predictor, "check_rows"):
-        check(predictor, rows)
+    _of_library(predictor, "check_rows", lambda *_: None)(predictor, rows)
 
 
 def call(predictor: Any, function: Callable[[Any], Any], rows: Any) -> Any:
@@ -71,26 +68,35 @@ def call(predictor: Any, function: Callable[[Any], Any], rows: Any) -> Any:
 
 def known_columns(predictor: Any) -> list[str] | None:
     """The columns that a predictor was trained on, in order; None if it does not say."""
-    native = getattr(predictor, "booster", predictor)
-    for known in _offers(native, "known_columns"):
-        return cast("list[str] | None", known(native))
-    return column_names(getattr(predictor, "feature_names_in_", None))
+    native = _native(predictor)
+    return cast("list[str] | None", _of_library(native, "known_columns", _named_at_fit)(native))
 
 
 def written_name(predictor: Any, name: Hashable) -> Hashable:
     """A column name as the predictor's library writes it."""
-    for write in _offers(getattr(predictor, "booster", predictor), "written_name"):
-        name = write(name)
-    return name
+    return cast(
+        "Hashable", _of_library(_native(predictor), "written_name", lambda given: given)(name)
+    )
 
 
-def _offers(predictor: Any, function: str) -> Iterator[Callable[..., Any]]:
-    """A function of the modules that know the libraries of a predictor's type and its bases."""
-    names = {base.__module__.partition(".")[0] for base in type(predictor).__mro__}
-    for name in names & LIBRARIES.keys():
-        module = import_module(f".{LIBRARIES[name]}", __package__)
-        if hasattr(module, function):
-            yield getattr(module, function)
+def _native(predictor: Any) -> Any:
+    """The booster in a wrapper of ours; anything else as it is."""
+    is_ours = type(predictor).__module__.startswith(f"{__package__}.")
+    return getattr(predictor, "booster", predictor) if is_ours else predictor
+
+
+def _named_at_fit(predictor: Any) -> list[str] | None:
+    return column_names(getattr(predictor, "feature_names_in_", None))
+
+
+def _of_library(predictor: Any, name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the module that knows the library of a predictor's type or its bases."""
+    for base in type(predictor).__mro__:
+        library = base.__module__.partition(".")[0]
+        if library in LIBRARIES:
+            module = import_module(f".{LIBRARIES[library]}", __package__)
+            return getattr(module, name, otherwise)
+    return otherwise
 
 
 def column_names(names: Any, numbered: str | None = None) -> list[str] | None:
@@ -129,18 +135,14 @@ def to_numbers(
 
     Floats stay in their precision, so that sums of them have the bits that the predictor gives.
     """
-    if missing is None:
-        missing = np.zeros(entries.shape, dtype=bool)
+    missing = np.zeros(entries.shape, dtype=bool) if missing is None else missing
     if entries.dtype.kind == "f" and not missing.any():
         return entries
-    if entries.dtype.kind in "biuf":
-        numbers = entries.astype(entries.dtype if entries.dtype.kind == "f" else np.float64)
-        numbers[missing] = np.nan
-        return numbers
-    numbers = np.full(entries.shape, np.nan)
-    if entries.dtype == object and all(_is_real(entry) for entry in entries[~missing]):
+    present = entries[~missing]
+    numbers = np.full(entries.shape, np.nan, entries.dtype if entries.dtype.kind == "f" else float)
+    if entries.dtype.kind in "biuf" or (entries.dtype == object and all(map(_is_real, present))):
         try:
-            numbers[~missing] = [float(entry) for entry in entries[~missing]]
+            numbers[~missing] = present
         except OverflowError:
             pass
         else:

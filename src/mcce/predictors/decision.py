@@ -16,7 +16,7 @@ decides.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal, cast
@@ -79,7 +79,7 @@ class Interval:
 
     def __post_init__(self) -> None:
         for end, value in (("low", self.low), ("high", self.high)):
-            if not isinstance(value, Real) or not _fits_float(value) or math.isnan(value):
+            if not isinstance(value, Real) or _is_no_float(value):
                 raise ParameterError(f"{end} must be a number, got {shorten(value)}.")
         if self.closed not in ("both", "left", "right", "neither"):
             raise ParameterError(
@@ -144,13 +144,12 @@ class Interval:
         return np.minimum(above, below)
 
 
-def _fits_float(value: Real) -> bool:
-    """Whether a number, which may be infinite, fits in a float."""
+def _is_no_float(value: Real) -> bool:
+    """Whether a number is NaN, or too large for a float that is not infinite."""
     try:
-        float(value)
+        return math.isnan(value)
     except OverflowError:
-        return False
-    return True
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +172,6 @@ class Probabilities:
         others = self.numbers[:, ~desired].max(axis=1, initial=-math.inf)
         with np.errstate(invalid="ignore"):
             return (largest - others).astype(np.float64)
-
-    def measure(self, name: LabelMeasure) -> FloatArray:
-        """The score or the margin."""
-        return self.score if name == "score" else self.margin
 
 
 @dataclass(frozen=True)
@@ -204,7 +199,7 @@ class LabelRule:
             return None
         names: tuple[LabelMeasure, ...] = ("margin", "score")
         for name in names:
-            values = probabilities.measure(name)
+            values = getattr(probabilities, name)
             low, high = float(values[~is_desired].max()), float(values[is_desired].min())
             if name == "margin" and not own_threshold and low <= 0 <= high <= low + NARROW_MARGIN:
                 return cls(name, 0.0, 0.0)
@@ -214,7 +209,7 @@ class LabelRule:
 
     def divide(self, probabilities: Probabilities) -> tuple[BoolArray, BoolArray]:
         """Which rows are accepted, and for which others ``predict`` must be called."""
-        values = probabilities.measure(self.measure)
+        values = getattr(probabilities, self.measure)
         is_desired = values > self.high
         # Not with <=: if a margin is NaN, ``predict`` must decide.
         return is_desired, ~is_desired & ~(values < self.low)
@@ -247,22 +242,6 @@ class ScoredRows:
 
     score: FloatArray
     valid: BoolArray
-
-
-def join_scored(
-    blocks: Sequence[tuple[ScoredRows, Probabilities | None]],
-) -> tuple[ScoredRows, Probabilities | None]:
-    """Blocks of rows as one, with the probabilities of labels where they decide."""
-    if len(blocks) == 1:
-        return blocks[0]
-    scored = ScoredRows(
-        np.concatenate([block.score for block, _ in blocks]),
-        np.concatenate([block.valid for block, _ in blocks]),
-    )
-    known = [probabilities for _, probabilities in blocks if probabilities is not None]
-    if not known:
-        return scored, None
-    return scored, Probabilities(np.concatenate([one.numbers for one in known]), known[0].columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,7 +375,13 @@ class Decision:
         # A million rows at a time, to bound the copies that the predictor makes.
         starts = range(0, max(len(frame), 1), FIT_ROWS_PER_CALL)
         blocks = (frame.iloc[at : at + FIT_ROWS_PER_CALL].reset_index(drop=True) for at in starts)
-        scored, probabilities = join_scored([self._evaluate(block) for block in blocks])
+        evaluated = [self._evaluate(block) for block in blocks]
+        scored = ScoredRows(
+            np.concatenate([block.score for block, _ in evaluated]),
+            np.concatenate([block.valid for block, _ in evaluated]),
+        )
+        known = [one.numbers for _, one in evaluated if one is not None]
+        probabilities = Probabilities(np.concatenate(known), self.columns) if known else None
         own = has_threshold(self.predictor)
         return scored, LabelRule.learn(probabilities, scored.valid, own_threshold=own)
 

@@ -22,7 +22,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
-from operator import methodcaller
 from typing import Any, TypeVar
 
 import httpcore
@@ -34,14 +33,7 @@ from .transport import POLL_SECONDS, Address
 FRAMING, FRAMING_PER_BYTE = 2**20, 10
 # Operating systems cannot wait much longer for a single byte.
 LONGEST_WAIT = 1e6
-FAILURES = (
-    OSError,
-    ValueError,
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.ProxyError,
-    httpcore.TimeoutException,
-)
+FAILURES = (OSError, ValueError, httpcore.ProtocolError, httpcore.ProxyError)
 Result = TypeVar("Result")
 _quiet: ContextVar[bool] = ContextVar("mcce_quiet", default=False)
 
@@ -67,43 +59,41 @@ def post(
     seconds: float,
     max_bytes: int,
     proxy: Address | None = None,
-) -> Response | str:
-    """The response to a POST request, whatever its status; or why there is none."""
+) -> Response | str | None:
+    """The response to a POST request, whatever its status; or why there is none.
+
+    None if it is too large.
+    """
     given = [(name.encode(), value.strip().encode("latin-1")) for name, value in headers.items()]
     if "authorization" not in {name.lower() for name in headers}:
         given += _credentials("Authorization", address)
     given.append((b"Connection", b"close"))
+    through = None
+    if proxy is not None:
+        through = httpcore.Proxy(_url(proxy), headers=_credentials("Proxy-Authorization", proxy))
+    pool = httpcore.ConnectionPool(
+        _trusted(threading.get_ident()) if address.scheme == "https" else None,
+        through,
+        network_backend=_Connection(seconds, max_bytes),
+    )
     try:
         with (
             _without_log(),
-            _pool(address, proxy, _Connection(seconds, max_bytes)) as pool,
+            pool,
             pool.stream("POST", _url(address), headers=given, content=body) as response,
         ):
             return _read(response, max_bytes)
+    except TooLargeError:
+        return None
     except ExpiredError:  # the time limit of the work, an OSError itself
         raise
     except FAILURES as error:
         return _reason(error, seconds)
 
 
-def _pool(
-    address: Address, proxy: Address | None, connection: _Connection
-) -> httpcore.ConnectionPool:
-    trusted = _trusted(threading.get_ident()) if address.scheme == "https" else None
-    if proxy is None:
-        return httpcore.ConnectionPool(trusted, network_backend=connection)
-    headers = _credentials("Proxy-Authorization", proxy)
-    return httpcore.HTTPProxy(
-        _url(proxy), proxy_headers=headers, ssl_context=trusted, network_backend=connection
-    )
-
-
 def _url(address: Address) -> httpcore.URL:
     return httpcore.URL(
-        scheme=address.scheme,
-        host=address.bracketed_host,
-        port=None if address.has_default_port else address.port,
-        target=address.target,
+        scheme=address.scheme, host=address.host, port=address.port, target=address.target
     )
 
 
@@ -115,31 +105,28 @@ def _credentials(header: str, address: Address) -> list[tuple[bytes, bytes]]:
 
 def _read(response: httpcore.Response, max_bytes: int) -> Response:
     """What came back; the body, all of it, only if the request succeeded."""
-    headers = {name.decode("latin-1").lower(): value for name, value in response.headers}
-    body = bytearray()
+    pairs = [(name.decode("latin-1"), text.decode("latin-1")) for name, text in response.headers]
+    headers, body = {name.lower(): text for name, text in pairs}, bytearray()
     if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        if int(headers.get("content-length", b"0")) > max_bytes:
+        if int(headers.get("content-length", 0)) > max_bytes:
             raise TooLargeError
         for piece in response.iter_stream():
             body += piece
             if len(body) > max_bytes:
                 raise TooLargeError
-    text = {name: value.decode("latin-1") for name, value in headers.items()}
-    return Response(response.status, text, bytes(body))
+    return Response(response.status, headers, bytes(body))
 
 
 def _reason(error: Exception, seconds: float) -> str:
     """What went wrong, in words of ours or of the operating system; others may hold a secret."""
-    if isinstance(error, (TimeoutError, httpcore.TimeoutException)):
+    name, message = type(error).__name__, ""
+    if isinstance(error, TimeoutError):
         return f"TimeoutError: no complete response within {seconds} seconds"
-    # httpcore's errors hold what they were made of.
-    cause = next((one for one in error.args if isinstance(one, OSError)), error)
-    name, message = type(cause).__name__, ""
-    if isinstance(cause, OSError):
-        message = str(cause.strerror or "").partition(" (_ssl.c")[0]
-    elif isinstance(cause, httpcore.ProxyError):
+    if isinstance(error, OSError):
+        message = str(error.strerror or "").partition(" (_ssl.c")[0]
+    elif isinstance(error, httpcore.ProxyError):
         message = "the proxy refused the connection"
-    elif isinstance(cause, httpcore.RemoteProtocolError):
+    elif isinstance(error, httpcore.RemoteProtocolError):
         message = "no complete HTTP response"
     return f"{name}: {message}" if message else name
 
@@ -160,12 +147,8 @@ def _without_log() -> Iterator[None]:
         _quiet.reset(token)
 
 
-def _is_logged(_: logging.LogRecord) -> bool:
-    return not _quiet.get()
-
-
 for _name in ("connection", "http11", "proxy"):
-    logging.getLogger(f"httpcore.{_name}").addFilter(_is_logged)
+    logging.getLogger(f"httpcore.{_name}").addFilter(lambda _: not _quiet.get())
 
 
 class _Connection(httpcore.NetworkBackend, httpcore.NetworkStream):
@@ -174,18 +157,19 @@ class _Connection(httpcore.NetworkBackend, httpcore.NetworkStream):
     def __init__(self, seconds: float, max_bytes: int) -> None:
         self._deadline = time.monotonic() + seconds
         self._n_left = FRAMING + FRAMING_PER_BYTE * max_bytes
-        self._plain = httpcore.NetworkStream()
+        self._socket: socket.socket
 
     def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.NetworkStream:
         """Connect to the first of a host's addresses that takes a connection."""
-        failure: Exception = OSError("The host has no address")
-        for found in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
-            where, backend = str(found[4][0]), httpcore.SyncBackend()
+        failure = OSError("The host has no address")
+        for *_kind, where in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
             try:
-                self._plain = backend.connect_tcp(where, port, self._left())
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                self._socket = socket.create_connection((str(where[0]), port), self._left())
+            except OSError as error:
                 failure = error
             else:
+                # Headers go out before the body, without waiting for an answer to them.
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return self
         raise failure
 
@@ -193,13 +177,14 @@ class _Connection(httpcore.NetworkBackend, httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, *_: Any, **__: Any
     ) -> httpcore.NetworkStream:
         """Encrypt what follows."""
+        self._socket.settimeout(self._left())
         name = (server_hostname or "").strip("[]")
-        self._plain = self._plain.start_tls(ssl_context, name, self._left())
+        self._socket = ssl_context.wrap_socket(self._socket, server_hostname=name)
         return self
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Some bytes, none at the end."""
-        content = self._wait(methodcaller("recv", max_bytes))
+        content = self._wait(lambda: self._socket.recv(max_bytes))
         self._n_left -= len(content)
         if self._n_left < 0:
             raise TooLargeError
@@ -209,24 +194,18 @@ class _Connection(httpcore.NetworkBackend, httpcore.NetworkStream):
         """Send everything."""
         rest = memoryview(buffer)
         while rest:
-            n_sent = self._wait(methodcaller("send", rest))
-            rest = rest[n_sent:]
-
-    def get_extra_info(self, info: str) -> Any:
-        """What is known of the connection."""
-        return self._plain.get_extra_info(info)
+            rest = rest[self._wait(lambda: self._socket.send(rest)) :]  # noqa: B023
 
     def close(self) -> None:
         """Hang up."""
-        self._plain.close()
+        self._socket.close()
 
-    def _wait(self, action: Callable[[socket.socket], Result]) -> Result:
+    def _wait(self, action: Callable[[], Result]) -> Result:
         """Do something with the socket as soon as it can be done."""
-        link: socket.socket = self._plain.get_extra_info("socket")
         while True:
-            link.settimeout(min(self._left(), POLL_SECONDS))
+            self._socket.settimeout(min(self._left(), POLL_SECONDS))
             try:
-                return action(link)
+                return action()
             except TimeoutError:
                 check_cancellation()
 

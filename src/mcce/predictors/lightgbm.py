@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..caching import cached_property
 from ..errors import PredictorError
 from .calls import FrameLike, column_names
-from .wrapper import BoosterWrapper, Output, is_from
+from .wrapper import BoosterWrapper, Output, categories_in, is_from
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,36 +49,21 @@ class LightGBM(BoosterWrapper):
     >>> mcce.MCCE(predictor, desired="accepted")  # doctest: +SKIP
     """
 
-    booster: Any
-    classes: Sequence[Hashable] | None = None
     library: ClassVar[str] = "lightgbm"
 
-    @property
-    def _output(self) -> Output:
-        return "probabilities" if self._n_classes else "score"
-
-    @property
-    def _exclusive(self) -> bool:
+    def _describe(self) -> tuple[str, Output, int]:
+        # Empty if it is the user's own function.
+        objective = str(self.booster.dump_model(num_iteration=1).get("objective") or "")
+        objective = objective.partition(" ")[0]
+        if objective != "binary" and not objective.startswith("multiclass"):
+            return objective, "score", 0
         # One-versus-all gives each class a probability of its own.
-        return self._objective != "multiclassova"
+        object.__setattr__(self, "exclusive", objective != "multiclassova")
+        return objective, "probabilities", max(2, int(self.booster.num_model_per_iteration()))
 
     def _query(self, rows: FrameLike) -> np.ndarray:
         check_rows(self.booster, rows)
         return np.asarray(self.booster.predict(rows))
-
-    @cached_property
-    def _objective(self) -> str:
-        """Name of the objective; empty if it is the user's own function."""
-        objective = self.booster.dump_model(num_iteration=1).get("objective") or ""
-        return str(objective).partition(" ")[0]
-
-    @property
-    def _n_classes(self) -> int:
-        """Number of classes of the objective; 0 if it has none."""
-        if self._objective == "binary":
-            return 2
-        multiclass = self._objective.startswith("multiclass")
-        return int(self.booster.num_model_per_iteration()) if multiclass else 0
 
 
 def adapt(predictor: Any) -> Any:
@@ -110,8 +94,7 @@ def check_rows(predictor: Any, rows: FrameLike) -> None:
             f"LightGBM takes columns by position. It was trained with {trained!r}, but got "
             f"{list(rows.columns)!r}. Fit the explainer on the same columns in the same order."
         )
-    categories = [n for n, d in rows.dtypes.items() if isinstance(d, pd.CategoricalDtype)]
-    if categories:
+    if categories := categories_in(rows):
         _check_categories(booster, rows, categories)
 
 

@@ -81,9 +81,7 @@ class Onnx(Wrapper):
         if not isinstance(output, list):
             return np.asarray(output)
         # A list with one dict per row, from class to probability.
-        unknown = {label for by_class in output for label in by_class} ^ set(self.classes_)
-        if unknown:
-            raise self._other_labels(sorted(map(repr, unknown)))
+        self._check_labels({label for by_class in output for label in by_class})
         return np.array([[by_class[label] for label in self.classes_] for by_class in output])
 
     def predict(self, rows: FrameLike) -> np.ndarray:
@@ -103,9 +101,7 @@ class Onnx(Wrapper):
         if self.output != "probabilities" or len(own) != 1:
             return super().predict(rows)
         labels = np.asarray(self.session.run(own, _feed(self.session, rows))[0]).ravel()
-        unknown = set(labels.tolist()) - set(self.classes_)
-        if unknown:
-            raise self._other_labels(sorted(map(repr, unknown)))
+        self._check_labels({*labels.tolist(), *self.classes_})
         return labels
 
     def _output_name(self) -> str:
@@ -120,12 +116,15 @@ class Onnx(Wrapper):
             )
         return self.name
 
-    def _other_labels(self, unknown: list[str]) -> PredictorError:
-        return PredictorError(
-            f"The session has labels of its own, which differ from classes="
-            f"{list(self.classes_)!r}: {', '.join(unknown)} are only in one of them. Pass the "
-            "session's labels as classes."
-        )
+    def _check_labels(self, own: set[Any]) -> None:
+        """Raise unless the session's labels are the classes."""
+        unknown = sorted(map(repr, own ^ set(self.classes_)))
+        if unknown:
+            raise PredictorError(
+                f"The session has labels of its own, which differ from classes="
+                f"{list(self.classes_)!r}: {', '.join(unknown)} are only in one of them. Pass the "
+                "session's labels as classes."
+            )
 
 
 def adapt(predictor: Any) -> Any:

@@ -14,14 +14,12 @@ Errors quote neither headers, user, password and query of an address, nor rows a
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib import import_module
 from itertools import chain
-from numbers import Integral, Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 from urllib.request import getproxies, proxy_bypass
@@ -29,7 +27,8 @@ from urllib.request import getproxies, proxy_bypass
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, PredictorError, missing_extra, shorten
+from ..errors import PredictorError, missing_extra
+from ..parameters import check_count, check_real
 from ..runtime.threads import map_ordered
 from ..tables.columns import is_missing, is_time, plain
 from .calls import FrameLike
@@ -138,14 +137,15 @@ class Remote(Wrapper):
         check_headers(self.headers)
         if self.proxy not in (None, "environment"):
             read_address("proxy", self.proxy, ("http",))
-        _check("batch_size", self.batch_size, Integral, 1)
-        _check("retries", self.retries, Integral, 0)
-        _check("timeout", self.timeout, Real, 1e-3)
-        _check("backoff", self.backoff, Real, 0)
+        check_count("batch_size", self.batch_size)
+        check_count("retries", self.retries, least=0)
+        check_real("timeout", self.timeout, "a finite number of seconds > 0", zero=False)
+        check_real("backoff", self.backoff, "a finite number of seconds")
         if self.in_flight is not None:
-            _check("in_flight", self.in_flight, Integral, 1)
+            check_count("in_flight", self.in_flight)
         if self.rows_per_second is not None:
-            _check("rows_per_second", self.rows_per_second, Real, 1e-3)
+            rate = self.rows_per_second
+            check_real("rows_per_second", rate, "None or a finite number > 0", zero=False)
         default = None if self.rows_per_second is None else IN_FLIGHT
         object.__setattr__(
             self, "_limiter", RateLimiter(self.rows_per_second, self.in_flight or default)
@@ -196,7 +196,7 @@ class Remote(Wrapper):
                 if not isinstance(outcome, str) and outcome.status < HTTPStatus.MULTIPLE_CHOICES:
                     self._limiter.resume(n_failures)
                     return outcome
-                reason, wait = _check_temporary(outcome, self._address)
+                reason, wait = self._check_temporary(outcome)
                 if attempt < self.retries:
                     pause = self.backoff * 2.0 ** min(attempt, 60)
                     self._limiter.pause(min(max(pause, wait), LONGEST_PAUSE))
@@ -211,36 +211,45 @@ class Remote(Wrapper):
         given = check_headers(self.headers)
         names = {name.lower() for name in given}
         headers = {name: HEADERS[name] for name in HEADERS if name.lower() not in names} | given
-        n_numbers = n_rows * len(self.classes or (None,))
-        limit, exchange = MAX_BYTES + MAX_BYTES_PER_NUMBER * n_numbers, _exchange()
-        try:
-            return exchange.post(
-                self._address,
-                body,
-                headers,
-                seconds=self.timeout,
-                max_bytes=limit,
-                proxy=self._proxy(),
+        limit = MAX_BYTES + MAX_BYTES_PER_NUMBER * n_rows * len(self.classes or (None,))
+        limits = {"seconds": self.timeout, "max_bytes": limit}
+        response = _exchange().post(self._address, body, headers, proxy=self._proxy(), **limits)
+        if response is None:
+            raise PredictorError(
+                f"The predictor at {self._address} returned more than {limit} bytes for {n_rows} "
+                "rows. Check the address."
             )
-        except exchange.TooLargeError:
-            pass
+        return response
+
+    def _check_temporary(self, outcome: Response | str) -> tuple[str, float]:
+        """Why a request failed, and how long the server wants us to wait; raises if for good."""
+        if isinstance(outcome, str):
+            return outcome, 0.0
+        status = outcome.status
+        known = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
+        reason = f"{status} {known}"
+        if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            wait = outcome.headers.get("retry-after", "")
+            return reason, float(wait) if wait.isdecimal() else 0.0
+        remedy = "Check rows_key, the columns and the headers."
+        if status < HTTPStatus.BAD_REQUEST:
+            remedy = "Redirects are not followed: pass the final address."
         raise PredictorError(
-            f"The predictor at {self._address} returned more than {limit} bytes for {n_rows} "
-            "rows. Check the address."
+            f"The predictor at {self._address} responded with {reason}{_media_type(outcome)}. Its "
+            f"body is not shown, because it may repeat rows or secrets. {remedy}"
         )
 
     def _proxy(self) -> Address | None:
         """The proxy to use for the address."""
-        if self.proxy is None:
-            return None
-        if self.proxy != "environment":
-            return read_address("proxy", self.proxy, ("http",))
-        found = getproxies()
-        proxy = found.get(self._address.scheme) or found.get("all")
-        if proxy is None or proxy_bypass(self._address.host):
-            return None
-        name = f"The environment variable {self._address.scheme}_proxy"
-        return read_address(name, proxy if "://" in proxy else f"http://{proxy}", ("http",))
+        name, proxy = "proxy", self.proxy
+        if proxy == "environment":
+            scheme, found = self._address.scheme, getproxies()
+            proxy = found.get(scheme) or found.get("all")
+            if proxy is None or proxy_bypass(self._address.host.strip("[]")):
+                return None
+            name = f"The environment variable {scheme}_proxy"
+            proxy = proxy if "://" in proxy else f"http://{proxy}"
+        return None if proxy is None else read_address(name, proxy, ("http",))
 
     def _read(self, response: Response, n_rows: int) -> list[Any]:
         """The predictions in a response, one per row."""
@@ -336,36 +345,10 @@ def _media_type(response: Response) -> str:
     return f" of {named}" if named in MEDIA_TYPES else ""
 
 
-def _check_temporary(outcome: Response | str, address: Address) -> tuple[str, float]:
-    """Why a request failed and how long the server wants us to wait; raises if it is permanent."""
-    if isinstance(outcome, str):
-        return outcome, 0.0
-    status = outcome.status
-    known = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
-    reason = f"{status} {known}"
-    if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        wait = outcome.headers.get("retry-after", "")
-        return reason, float(wait) if wait.isdecimal() else 0.0
-    remedy = "Check rows_key, the columns and the headers."
-    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        remedy = "Redirects are not followed: pass the final address."
-    raise PredictorError(
-        f"The predictor at {address} responded with {reason}{_media_type(outcome)}. Its body is "
-        f"not shown, because it may repeat rows or secrets. {remedy}"
-    )
-
-
 def _fits_float(value: Any) -> bool:
     """Whether it is a number, not a boolean, that a float can hold."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return number and -sys.float_info.max <= value <= sys.float_info.max
-
-
-def _check(name: str, value: Any, kind: type, least: float) -> None:
-    number = isinstance(value, kind) and not isinstance(value, bool)
-    if not number or not least <= value < math.inf:
-        whole = "a whole number" if kind is Integral else "a finite number"
-        raise ParameterError(f"{name} must be {whole} of at least {least}, got {shorten(value)}.")
 
 
 def to_records(rows: FrameLike) -> list[Any]:
@@ -410,8 +393,7 @@ def encode(records: list[Any], key: str | None, start: int) -> bytes:
 def _first_unwritable(records: list[Any], start: int) -> str:
     """Row and column of the first cell that JSON cannot hold."""
     for position, record in enumerate(records, start):
-        cells = record.items() if isinstance(record, dict) else enumerate(record)
-        for name, cell in cells:
+        for name, cell in record.items() if isinstance(record, dict) else enumerate(record):
             try:
                 json.dumps(cell, allow_nan=False)
             except (TypeError, ValueError, RecursionError):

@@ -174,38 +174,24 @@ if hasattr(os, "register_at_fork"):
 class Address:
     """The parts of a web address; credentials and query are not shown."""
 
+    shown: str
     scheme: str
-    host: str
-    port: int
-    path: str
+    host: str  # as it stands in an address: IPv6 in brackets
+    port: int | None
     target: str = field(repr=False)
     credentials: str | None = field(repr=False)
 
     def __str__(self) -> str:
-        port = "" if self.has_default_port else f":{self.port}"
-        return f"{self.scheme}://{self.bracketed_host}{port}{self.path}"
-
-    @property
-    def bracketed_host(self) -> str:
-        """The host as it stands in an address."""
-        return f"[{self.host}]" if ":" in self.host else self.host
-
-    @property
-    def has_default_port(self) -> bool:
-        """Whether the port is the scheme's own, which need not be written."""
-        return self.port == PORTS[self.scheme]
+        return self.shown
 
 
 def read_address(argument: str, url: Any, schemes: tuple[str, ...] = ("http", "https")) -> Address:
     """The parts of an address, checked; errors do not quote it, because it may hold a secret."""
-    expected = " or ".join(f"{scheme}://" for scheme in schemes)
-    if not isinstance(url, str):
-        raise ParameterError(
-            f"{argument} must be a web address that begins with {expected}, got "
-            f"{type(url).__name__}."
-        )
-    parts, flaw = _split(url, schemes)
-    if parts is None:
+    flaw = f"is of type {type(url).__name__}"
+    if isinstance(url, str):
+        parts, flaw = _split(url, schemes)
+    if flaw:
+        expected = " or ".join(f"{scheme}://" for scheme in schemes)
         raise ParameterError(
             f"{argument} must be a web address that begins with {expected}, but it {flaw}. It is "
             "not shown, because it may hold a secret."
@@ -214,10 +200,11 @@ def read_address(argument: str, url: Any, schemes: tuple[str, ...] = ("http", "h
     if parts.username is not None or parts.password is not None:
         pair = [unquote_to_bytes(part or "") for part in (parts.username, parts.password)]
         credentials = base64.b64encode(b":".join(pair)).decode()
-    path = parts.path or "/"
-    target = f"{path}?{parts.query}" if parts.query else path
-    port = parts.port or PORTS[parts.scheme]
-    return Address(parts.scheme, parts.hostname, port, parts.path, target, credentials)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = None if parts.port == PORTS[parts.scheme] else parts.port
+    shown = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path}"
+    target = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+    return Address(shown, parts.scheme, host, port, target, credentials)
 
 
 def check_headers(headers: Any) -> dict[str, str]:

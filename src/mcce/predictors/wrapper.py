@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError, PredictorError, shorten
+from ..parameters import check_choice
 from .calls import FrameLike, count_rows, read_output, to_numbers
 
 Output = Literal["probabilities", "logits", "labels", "score"]
@@ -30,22 +32,10 @@ class Wrapper(ABC):
     """A black box with the methods of a fitted scikit-learn predictor."""
 
     output: Output
+    # In the order of their probabilities; None if there are none.
     classes: Sequence[Hashable] | None
-
-    @property
-    def _output(self) -> Output:
-        """What the output of the black box means."""
-        return self.output
-
-    @property
-    def _labels(self) -> Sequence[Hashable] | None:
-        """The classes in the order of their probabilities; None if there are none."""
-        return self.classes
-
-    @property
-    def _exclusive(self) -> bool:
-        """Whether a row has exactly one class, so that its probabilities add up to 1."""
-        return True
+    # Whether a row has exactly one class, so that its probabilities add up to 1.
+    exclusive: bool = True
 
     @abstractmethod
     def _query(self, rows: FrameLike) -> np.ndarray:
@@ -53,23 +43,23 @@ class Wrapper(ABC):
 
     @property
     def _estimator_type(self) -> str | None:
-        if self._labels is not None:
+        if self.classes is not None:
             return "classifier"
-        return "regressor" if self._output == "score" else None
+        return "regressor" if self.output == "score" else None
 
     @property
     def classes_(self) -> np.ndarray:
         """The classes in the order of their probabilities; absent if there are none."""
-        if self._labels is None:
+        if self.classes is None:
             raise AttributeError(f"{type(self).__name__} has no classes.")
-        classes = np.empty(len(self._labels), dtype=object)
-        classes[:] = list(self._labels)
+        classes = np.empty(len(self.classes), dtype=object)
+        classes[:] = list(self.classes)
         return classes
 
     @property
     def predict_proba(self) -> Callable[[FrameLike], np.ndarray]:
         """Probability of each class, shape (n_rows, n_classes); absent if there are none."""
-        if self._output not in ("probabilities", "logits"):
+        if self.output not in ("probabilities", "logits"):
             raise AttributeError(f"{type(self).__name__} has no probabilities.")
         return self._probabilities
 
@@ -94,44 +84,46 @@ class Wrapper(ABC):
         if hasattr(self, "predict_proba"):
             return self.classes_[self.predict_proba(rows).argmax(axis=1)]
         output = self._query(rows)
-        return output if self._output == "labels" else _check_numbers(output, len(rows))
+        return output if self.output == "labels" else _check_numbers(output, len(rows))
 
     def _probabilities(self, rows: FrameLike) -> np.ndarray:
         output = _check_numbers(self._query(rows), len(rows))
-        if self._output == "logits":
+        if self.output == "logits":
             return _softmax(_two_columns(output.astype(np.float64), 0.0, self.classes_.size))
         _check_range(output)
         probabilities = _two_columns(output, 1 - output, self.classes_.size)
-        if self._exclusive:
+        if self.exclusive:
             _check_sums(probabilities)
         return probabilities
 
 
+@dataclass(frozen=True, eq=False)
 class BoosterWrapper(Wrapper):
     """A native booster of a library, which knows its objective and so what its numbers mean."""
 
-    library: ClassVar[str]
     booster: Any
+    classes: Sequence[Hashable] | None = None
+    output: Output = field(init=False, repr=False)
+    library: ClassVar[str]
 
     def __post_init__(self) -> None:
         check_native(self.booster, self.library, "Booster")
-        check_class_names(self.classes, self._n_classes, self._objective)
+        objective, output, n_classes = self._describe()
+        check_classes(self.classes)
+        if self.classes is not None and len(self.classes) != n_classes:
+            raise ParameterError(
+                f"classes names {len(self.classes)} labels, {shorten(list(self.classes))}, but the "
+                f"booster's objective {objective!r} has {n_classes} classes. Name each class once, "
+                "or leave classes out."
+            )
+        object.__setattr__(self, "output", output)
+        object.__setattr__(
+            self, "classes", self.classes or (range(n_classes) if n_classes else None)
+        )
 
-    @property
     @abstractmethod
-    def _objective(self) -> str:
-        """Name of the objective; empty if it is the user's own function."""
-
-    @property
-    @abstractmethod
-    def _n_classes(self) -> int:
-        """Number of classes of the objective; 0 if it has none."""
-
-    @property
-    def _labels(self) -> Sequence[Hashable] | None:
-        if self.classes is not None or not self._n_classes:
-            return self.classes
-        return range(self._n_classes)
+    def _describe(self) -> tuple[str, Output, int]:
+        """The objective, what its numbers mean, and the number of classes; 0 if it has none."""
 
 
 def is_from(predictor: Any, library: str, name: str) -> bool:
@@ -145,6 +137,12 @@ def is_from(predictor: Any, library: str, name: str) -> bool:
 def holds_numbers(dtype: Any) -> bool:
     """Whether cells of this dtype are numbers or booleans."""
     return not isinstance(dtype, pd.CategoricalDtype) and dtype.kind in "biuf"
+
+
+def categories_in(rows: Any) -> list[Hashable]:
+    """Names of the columns that are categories; an array has none."""
+    dtypes = rows.dtypes.items() if isinstance(rows, pd.DataFrame) else ()
+    return [name for name, dtype in dtypes if isinstance(dtype, pd.CategoricalDtype)]
 
 
 def check_native(predictor: Any, library: str, name: str) -> None:
@@ -169,21 +167,9 @@ def check_classes(classes: Any) -> None:
         )
 
 
-def check_class_names(classes: Any, n_classes: int, objective: str) -> None:
-    """Raise unless each class of a booster has a name, or none has."""
-    check_classes(classes)
-    if classes is not None and len(classes) != n_classes:
-        raise ParameterError(
-            f"classes names {len(classes)} labels, {shorten(list(classes))}, but the booster's "
-            f"objective {objective!r} has {n_classes} classes. Name each class once, or leave "
-            "classes out."
-        )
-
-
 def check_output(output: Any, allowed: Sequence[str], classes: Any) -> None:
     """Raise unless the output is one that is allowed, with classes if it needs them."""
-    if output not in allowed:
-        raise ParameterError(f"output must be one of {list(allowed)!r}, got {shorten(output)}.")
+    check_choice("output", output, allowed)
     check_classes(classes)
     needed = output in ("probabilities", "logits")
     if needed and classes is None:

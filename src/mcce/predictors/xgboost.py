@@ -10,17 +10,14 @@ never gets categories.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
-from ..caching import cached_property
 from ..errors import PredictorError
 from .calls import FrameLike, column_names
-from .wrapper import BoosterWrapper, Output, is_from
+from .wrapper import BoosterWrapper, Output, categories_in, is_from
 
 OUTPUTS: dict[str, Output] = {
     "binary:logistic": "probabilities",
@@ -58,35 +55,25 @@ class XGBoost(BoosterWrapper):
     >>> mcce.MCCE(predictor, desired="accepted")  # doctest: +SKIP
     """
 
-    booster: Any
-    classes: Sequence[Hashable] | None = None
     library: ClassVar[str] = "xgboost"
 
-    @property
-    def _output(self) -> Output:
-        return OUTPUTS.get(self._objective, "score")
+    def _describe(self) -> tuple[str, Output, int]:
+        learner = json.loads(self.booster.save_config())["learner"]
+        objective = learner["objective"]["name"]
+        if objective not in OUTPUTS:
+            return objective, "score", 0
+        return (
+            objective,
+            OUTPUTS[objective],
+            max(2, int(learner["learner_model_param"]["num_class"])),
+        )
 
     def _query(self, rows: FrameLike) -> np.ndarray:
         from xgboost import DMatrix
 
         check_rows(self.booster, rows)
         output = np.asarray(self.booster.predict(DMatrix(rows, enable_categorical=True)))
-        return self.classes_[output.astype(int)] if self._output == "labels" else output
-
-    @cached_property
-    def _learner(self) -> dict[str, Any]:
-        return dict(json.loads(self.booster.save_config())["learner"])
-
-    @property
-    def _objective(self) -> str:
-        return str(self._learner["objective"]["name"])
-
-    @property
-    def _n_classes(self) -> int:
-        """Number of classes of the objective; 0 if it has none."""
-        if self._output == "score":
-            return 0
-        return max(2, int(self._learner["learner_model_param"]["num_class"]))
+        return self.classes_[output.astype(int)] if self.output == "labels" else output
 
 
 def adapt(predictor: Any) -> Any:
@@ -103,9 +90,7 @@ def known_columns(predictor: Any) -> list[str] | None:
 
 def check_rows(predictor: Any, rows: FrameLike) -> None:
     """Raise if the levels of a category would be read by their position."""
-    if not isinstance(rows, pd.DataFrame):
-        return
-    categories = [n for n, d in rows.dtypes.items() if isinstance(d, pd.CategoricalDtype)]
+    categories = categories_in(rows)
     if not categories:
         return
     booster = predictor if is_from(predictor, "xgboost", "Booster") else predictor.get_booster()

@@ -25,7 +25,7 @@ import pandas as pd
 from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, GrowingTables
 from ..constraints.collection import Constraints
 from ..constraints.conditions import to_floats
-from ..constraints.derived import Derived
+from ..constraints.of_rows import Derived
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
 from ..tables.columns import as_numbers, is_time
 from ..tables.features import ULPS, Feature, epsilon

@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
-from ..constraints.builders import build
-from ..constraints.kinds import CONSTRAINT_KINDS
+from ..constraints.constraint import Constraint
+from ..constraints.files import build
 from ..distances import DISTANCES
 from ..errors import SavedFileError
 from ..model.registry import GENERATORS
@@ -163,7 +163,7 @@ def _make_scalar(parts: tuple[str, str]) -> Any:
 
 def _codec(value: Any) -> Codec | None:
     """How to write a value; None if that is impossible."""
-    kind: Any = type(value)
+    kind: Any = Constraint if isinstance(value, Constraint) else type(value)
     if isinstance(value, np.generic) and SCALAR.fullmatch(value.dtype.newbyteorder("<").str):
         kind = np.generic
     if isinstance(value, dt.tzinfo) and kind is not dt.timezone:
@@ -236,10 +236,7 @@ REGISTERED = {
     for tag, names in {"generator": GENERATORS, "distance": DISTANCES}.items()
 }
 SETTINGS = (
-    *(
-        Codec(kind, "constraint", lambda c: c.builder_call(), lambda parts: build(*parts))
-        for kind in CONSTRAINT_KINDS
-    ),
+    Codec(Constraint, "constraint", lambda c: list(c.builder_call()), lambda p: build(*p)),
     *(
         Codec(kind, tag, asdict, _from_all_fields(kind))
         for tag, kind in {

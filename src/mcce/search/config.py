@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from ..constraints.collection import Constraints
-from ..constraints.kinds import Frozen
+from ..constraints.of_rows import Frozen
 from ..distances import Gower, is_gower
 from ..errors import ConstraintError, NotFittedError, ParameterError, did_you_mean, shorten
 from ..fitted import Fitted, Needs

@@ -18,8 +18,8 @@ import numpy as np
 
 from ..candidates import ColumnCache, MeasuredRows
 from ..constraints.collection import Constraints
-from ..constraints.kinds import MaxChanges
 from ..constraints.limits import FactualLimits
+from ..constraints.of_rows import MaxChanges
 from ..errors import ConstraintError
 from ..fitted import Fitted
 from ..kernels import Int32Array, IntArray, times_seen_before

@@ -12,7 +12,7 @@ from collections.abc import Collection
 import numpy as np
 
 from ..constraints.constraint import Constraint
-from ..constraints.kinds import MaxChanges
+from ..constraints.of_rows import MaxChanges
 from ..counterfactuals.parts import Reason, ReasonKind
 from ..postprocess.filters import (
     HasKnownPairs,

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..candidates import Candidates
-from ..constraints.kinds import Together
+from ..constraints.of_rows import Together
 from ..errors import ParameterError
 from ..generate import FactualBlock, blocks, generate, tables_of
 from ..kernels import (

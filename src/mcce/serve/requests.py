@@ -21,10 +21,9 @@ import pandas as pd
 from pandas.api import types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from ..constraints.builders import BUILDERS
 from ..constraints.collection import Constraints
 from ..constraints.constraint import Constraint
-from ..constraints.files import make_constraints
+from ..constraints.files import BUILDERS, make_constraints
 from ..counterfactuals.records import plain_value
 from ..errors import ConstraintError, shorten
 from ..files.cell_values import CellError, ColumnReader

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..constraints.builders import only_up
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
+from ..constraints.of_features import only_up
 from ..errors import ParameterError
 from ..generate import features_of
 from ..kernels import (
