@@ -50,8 +50,11 @@ class FeatureConstraint(Constraint):
         """Rows that leave the feature as it is, or change it as it may."""
         schema = rows.factuals.schema
         at = schema.position_of[self.features[0]]
-        before, after = rows.factuals.frame.iloc[:, at].iloc[rows.owner], rows.frame.iloc[:, at]
-        return ~rows.changed([at])[0] | self.allows(schema.features[at], before, after)
+        keeps, moved = np.ones(len(rows.frame), dtype=bool), np.flatnonzero(rows.changed([at])[0])
+        if moved.size:
+            own = rows.factuals.frame.iloc[:, at].iloc[rows.owner[moved]]
+            keeps[moved] = self.allows(schema.features[at], own, rows.frame.iloc[moved, at])
+        return keeps
 
     def allows(self, feature: Feature, own: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
         """Whether each own value may become the new value beside it."""
