@@ -10,11 +10,10 @@ Always true: NaN, infinite numbers, repeated keys, half characters and unknown f
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -32,7 +31,7 @@ from ..files.people_reader import PeopleReader
 from ..files.sources import KnownColumns, RawBlock
 from ..fitted import Fitted
 from ..model.flags import is_identifier
-from ..predictors.remote import UnusableJsonError, unique_keys
+from ..runtime.json_text import read_json
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
@@ -174,23 +173,9 @@ def parse_body(content: bytes, body_type: type[BodyT]) -> BodyT:
 def parse_json(content: bytes, *loc: str | int) -> Any:
     """The content of a JSON text, read strictly."""
     try:
-        given = json.loads(
-            content.decode(), parse_constant=_no_number, object_pairs_hook=unique_keys
-        )
-        # A response could not hold a lone surrogate.
-        json.dumps(given, ensure_ascii=False).encode()
-    except UnicodeError:
-        raise RefusalError.of(422, "expected JSON in UTF-8", "json", *loc) from None
-    except json.JSONDecodeError as error:
-        message = f"expected JSON, got something else at character {error.pos}"
-        raise RefusalError.of(422, message, "json", *loc) from None
-    except RecursionError:
-        raise RefusalError.of(422, "expected JSON, nested less deeply", "json", *loc) from None
-    except UnusableJsonError as error:
-        raise RefusalError.of(422, f"expected JSON, got {error}", "json", *loc) from None
+        return read_json(content)
     except ValueError as error:
-        raise RefusalError.of(422, f"expected JSON: {shorten(error)}", "json", *loc) from None
-    return given
+        raise RefusalError.of(422, f"expected JSON, got {error}", "json", *loc) from None
 
 
 def check_fields(given: Any, body_type: type[BodyT]) -> BodyT:
@@ -205,10 +190,6 @@ def _problem(error: dict[str, Any]) -> Problem:
     came = error["input"]
     got = "" if error["type"] == "missing" else f", got {shorten(came)}"
     return Problem(("body", *error["loc"]), f"{error['msg']}{got}", error["type"])
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"JSON has no {text}: write null")
 
 
 def read_request_rules(
