@@ -25,6 +25,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from mcce import MCCE, McceWarning, Search
 from mcce.candidates import pair_rows
 from mcce.constraints import only_down, only_up
+from mcce.constraints.collection import GivenRows
 from mcce.explainer import requirements_of
 from mcce.postprocess.filters import IsPlausible
 from mcce.tables.schema import OWN
@@ -80,8 +81,8 @@ def may_return(
     """Which valid rows the search may return to a person: allowed, plausible and changed."""
     own = explainer.schema_.encode(person)
     owner = np.zeros(len(rows), dtype=np.int64)
-    keep = np.ones(len(rows), dtype=bool)
-    for broken in requirements_of(explainer).constraints.broken(own, owner, rows).values():
+    given, keep = GivenRows(own, owner, rows), np.ones(len(rows), dtype=bool)
+    for broken in requirements_of(explainer).constraints.broken(given).values():
         keep &= ~broken
     for found in explainer.fitted_.relations or ():
         if found.enforced and found.relation.holds(person).all():

@@ -186,9 +186,13 @@ class CandidateRows:
         return rows.in_given_order(given.compose(self.owner, self.codes, values))
 
     def changed(self, positions: Sequence[int]) -> BoolArray:
-        """Which of some mutable features each row changes, shape (n_positions, n_rows)."""
-        places = np.searchsorted(self.factuals.schema.mutable, positions)
-        return np.asarray(self.codes[places] != OWN)
+        """Which of some features each row changes, shape (n_positions, n_rows)."""
+        mutable = self.factuals.schema.mutable
+        of_mutable = np.isin(positions, mutable)
+        places = np.searchsorted(mutable, np.asarray(positions)[of_mutable])
+        changed = np.zeros((len(positions), self.owner.size), dtype=bool)
+        changed[of_mutable] = self.codes[places] != OWN
+        return changed
 
     def take(self, index: IntArray | BoolArray | slice) -> CandidateRows:
         """The rows at these indices, or where a mask is true."""

@@ -236,6 +236,10 @@ def test_a_broken_file_is_an_error_that_says_where(explain, here, capsys):
         "latin.csv": (content[:200] + b"\xff\xfe" + content[200:], "no UTF-8"),
         "cut.parquet": ((here / "people.parquet").read_bytes()[:900], "Cannot read 'cut.parquet'"),
         "damaged.csv.gz": (bytes(damaged), "damaged.csv.gz"),
+        "twice.jsonl": (
+            ['{"Job": 1, "Job": 2}'],
+            "Line 1 of 'twice.jsonl' has an object",
+        ),
         "half.jsonl": ([json.dumps({**row, "Job": "\ud800"})], "Line 1 of 'half.jsonl' has half a"),
         "less.jsonl": ([json.dumps(row), json.dumps({"Age": 1})], "Row 2"),
     }

@@ -44,6 +44,15 @@ def test_another_explainer_fails(receipt, capsys):
     assert "FAILS  the explainer is the same" in capsys.readouterr().out
 
 
+def test_a_receipt_that_names_an_answer_twice_is_none(receipt, capsys):
+    twice = f'{{"answer": {{}}, {json.dumps(receipt)[1:]}'
+    Path("receipt.json").write_text(twice, encoding="utf-8")
+
+    assert main(["verify", "receipt.json"]) == INPUT
+
+    assert "no receipt: it has an object that has a key twice" in capsys.readouterr().err
+
+
 def test_errors_are_one_paragraph(receipt, capsys):
     del receipt["person"]["Age"]
     wrong = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcce.serve import ServiceSettings, create_app
+from mcce.serve import create_app
 from served_bank import Gate, fitted, running
 
 
@@ -17,7 +17,7 @@ def explainer():
 @pytest.fixture(scope="session")
 def client(explainer):
     """A client of the service with all defaults."""
-    with running(create_app(explainer, ServiceSettings(name="bank"))) as client:
+    with running(create_app(explainer)) as client:
         yield client
 
 

@@ -137,8 +137,6 @@ def test_letters_show_the_final_rows(case):
 
 def test_the_service_and_so_the_cards_of_the_page_show_the_final_rows(case):
     explainer, people, _, final = case
-    if len(people) == N_BORROWERS:
-        pytest.skip("under the rules of a bank, requests may take longer than they may here")
     expected = shown(final.to_dict())
     with running(create_app(explainer, ServiceSettings())) as client:
         for details in (False, True):

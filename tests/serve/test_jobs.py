@@ -6,6 +6,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 
 import pandas as pd
@@ -123,6 +125,9 @@ def test_a_file_that_is_no_table_of_people_is_refused(uploads):
         (b"age\n1", "people.csv.gz", "not compressed"),
         (b"no parquet", "people.parquet", "people.parquet"),
         (b"\xff\xfe\x00", "people.csv", "UTF-8"),
+        (csv_of(declined(0)), "people.csv", "no people"),
+        (csv_of(declined(2)) + b"1,2\n", "people.csv", "Row 3"),
+        (b'{"age": 1, "age": 2}', "people.jsonl", "a key twice"),
     ]
     for content, name, message in cases:
         answer = upload(client, content, name)
@@ -184,12 +189,15 @@ def test_a_cell_that_does_not_fit_ends_the_job_with_its_place(uploads):
 
 def test_too_many_people_and_too_many_jobs_are_refused(uploads):
     client, _ = uploads
-    state = ended(client, upload(client, csv_of(declined(51))).json()["id"])
+    larger = upload(client, csv_of(declined(51)))
+    whole = ended(client, upload(client, csv_of(declined(50))).json()["id"])
     add(client)
     third = upload(client, csv_of(declined(2)))
 
-    assert state["state"] == "failed"
-    assert "at most 50 people" in state["error"]
+    # Before any work starts, and nothing of it is kept.
+    assert larger.status_code == 422
+    assert "at most 50 people" in larger.json()["detail"][0]["msg"]
+    assert whole["state"] == "done"
     assert third.status_code == 429
     assert third.headers["retry-after"]
 
@@ -248,15 +256,14 @@ def test_removed_jobs_leave_the_queue(gate, tmp_path):
     assert in_the_end == ["done"] * 3
 
 
-def make_old(folder, state=None):
-    """Something that a process which was killed long ago left in a folder of uploads."""
+def make_old(folder, pid=None):
+    """What a process that was killed long ago left in a folder of uploads."""
     folder.mkdir()
-    long_ago = time.time() - 300
-    if state is not None:
-        content = {"state": state, "done": 0, "total": None, "error": None, "files": []}
-        (folder / "state.json").write_text(json.dumps(content))
+    if pid is not None:
+        state = {"state": "running", "done": 0, "total": 9, "error": None, "files": [], "pid": pid}
+        (folder / "begun.json").write_text(json.dumps(state))
         (folder / "upload.csv").write_text("")
-        os.utime(folder / "state.json", (long_ago, long_ago))
+    long_ago = time.time() - 300
     os.utime(folder, (long_ago, long_ago))
     return folder
 
@@ -293,16 +300,22 @@ def test_a_job_that_hangs_fails_in_time_and_others_are_answered(gate, tmp_path):
         gate.opened.set()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="whether a process lives is asked by a signal")
 def test_a_job_of_a_process_that_was_killed_says_that_it_failed(explainer, tmp_path):
-    killed = make_old(tmp_path / ("A" * 22), "running")
+    other = subprocess.Popen([sys.executable, "-c", ""])
+    other.wait()
+    # Also one that had the number that this process has now.
+    pids = {"A": other.pid, "B": os.getpid()}
+    killed = [make_old(tmp_path / (name * 22), pid) for name, pid in pids.items()]
     with running(create_app(explainer, ServiceSettings(folder=tmp_path))) as client:
         job = add(client)
-        state = client.get(f"/jobs/{killed.name}").json()
+        states = [client.get(f"/jobs/{one.name}").json() for one in killed]
         assert ended(client, job)["state"] == "done"
 
-    assert state["state"] == "failed"
-    assert "send it again" in state["error"]
-    assert not list(killed.glob("upload*"))
+    for one, state in zip(killed, states, strict=True):
+        assert state["state"] == "failed"
+        assert "send it again" in state["error"]
+        assert not list(one.glob("upload*"))
 
 
 def test_columns_that_have_names_of_ours_keep_them(tmp_path):

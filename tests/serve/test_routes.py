@@ -205,19 +205,6 @@ def test_the_schema_says_what_is_desired():
         assert found == dict(zip(names, expected, strict=True))
 
 
-def test_a_model_server_is_asked_in_the_same_way(client):
-    instances = [person(), list(person().values())]
-
-    explained = client.post("/v1/models/bank:explain", json={"instances": instances}).json()
-    predicted = client.post("/v1/models/bank:predict", json={"instances": instances}).json()
-
-    assert explained["predictions"] == predicted["predictions"]
-    first, second = explained["explanations"]
-    assert first["counterfactuals"] == second["counterfactuals"]
-    assert client.get("/v1/models/bank").json() == {"name": "bank", "ready": True}
-    assert client.get("/v1/models/other").status_code == 404
-
-
 def test_the_description_has_people_of_this_explainer_and_examples_that_work(client):
     description = client.get("/openapi.json").json()
 

@@ -116,8 +116,10 @@ def test_domains_are_read_from_regular_files_of_bounded_size_alone(tmp_path):
     (tmp_path / "endless").symlink_to("/dev/zero")
     (tmp_path / "large").write_bytes(b" " * (2**24 + 1))
     (tmp_path / "deep").write_text("[" * 100_000)
+    (tmp_path / "twice").write_text('{"age": {"low": 1, "low": 2, "high": 3}}')
     reasons = {"pipe": "not a regular file", "endless": "not a regular file", "large": "has more"}
-    for name, reason in (reasons | {"deep": "recursion", "absent": "No such file"}).items():
+    reasons |= {"deep": "nested too deeply", "twice": "a key twice", "absent": "No such file"}
+    for name, reason in reasons.items():
         with pytest.raises(ParameterError, match=f"cannot be read as a JSON file .*{reason}"):
             encode(tmp_path / name, FRAME)
 

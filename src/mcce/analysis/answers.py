@@ -240,7 +240,7 @@ class Requirements:
             return {}
         broken: dict[tuple[str, Hashable], BoolArray] = {}
         if self.constraints.listed:
-            by_name = self.constraints.broken(rows.factuals, rows.owner, rows.frame)
+            by_name = self.constraints.broken(rows)
             broken = {("constraint", name): breaks for name, breaks in by_name.items()}
         for number, check in enumerate(self.rules.checks):
             broken["check", number] = ~check.keeps(rows)
@@ -280,7 +280,7 @@ class Trials(AnswerVariants):
         discouraged = np.zeros(answer.size, dtype=bool)
         constraints = self._requirements.constraints
         if constraints.discouraged and answer.size:
-            made = constraints.discouraged_changes(rows.factuals, rows.owner, rows.frame)
+            made = constraints.discouraged_changes(rows)
             for column, makes in made.items():
                 before = self.answers.rows.frame.iloc[answer, column].reset_index(drop=True)
                 after = rows.frame.iloc[:, column].reset_index(drop=True)

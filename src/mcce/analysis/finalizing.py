@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from ..candidates import MeasuredRows
-from ..constraints.collection import Constraints
+from ..constraints.collection import Constraints, GivenRows
 from ..counterfactuals.parts import ResultRows
 from ..counterfactuals.result import Counterfactuals, take_ranges, with_final_answers
 from ..errors import McceWarning, ParameterError, SchemaError, did_you_mean, shorten
@@ -148,7 +148,7 @@ def _firm_first(
     goes_ahead &= actions <= actions[first]
     if constraints.discouraged:
         rows = frame.reset_index(drop=True)
-        for makes in constraints.discouraged_changes(factuals, owner, rows).values():
+        for makes in constraints.discouraged_changes(GivenRows(factuals, owner, rows)).values():
             goes_ahead &= ~makes | makes[first]
     # Only the best such answer of a person.
     goes_ahead[goes_ahead] = times_seen_before(owner[goes_ahead]) == 0

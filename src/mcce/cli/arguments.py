@@ -391,7 +391,6 @@ class ServeArguments:
         "Words for the features; one file for each language, the first is that of the page.",
         metavar="FILE",
     )
-    model: str = option("Name in addresses: /v1/models/NAME.", default="mcce", metavar="NAME")
     title: str | None = option("What the page is called.")
     host: str = option("Address to listen on.", default="127.0.0.1")
     port: int = option("Port to listen on.", default=8000, low=1, high=65535)

@@ -138,7 +138,6 @@ def _for_workers(arguments: ServeArguments, folder: Path) -> str:
 def _make_app(arguments: ServeArguments, folder: Path | None = None) -> Any:
     """The application; every worker makes its own, with a folder that they share."""
     settings = ServiceSettings(
-        name=arguments.model,
         title=arguments.title,
         labels=_labels(arguments.labels or ()),
         limits=ServiceLimits(
@@ -186,7 +185,6 @@ def _make_demo(settings: ServiceSettings) -> tuple[MCCE, ServiceSettings]:
     codes = ["en", *(code for code in languages() if code != "en")]
     return explainer, replace(
         settings,
-        name="german",
         title="German Credit",
         labels={code: Labels.bundled("german", code) for code in codes},
         people=directory,

@@ -16,6 +16,7 @@ from ..explainer import MCCE
 from ..files.people_reader import PeopleReader
 from ..files.sources import JsonSource, iterate, reading
 from ..report.receipts import Check, Origin, check_plan, check_receipt
+from ..runtime.json_text import NotJsonError, UnusableJsonError, read_json
 from .arguments import ExplainerArguments, VerifyArguments
 from .inputs import load_explainer, read_checksum, read_key
 from .predictors import predictor_checksum
@@ -40,9 +41,11 @@ def _check(arguments: VerifyArguments) -> list[Check]:
     path = arguments.receipt
     with reading(path):
         try:
-            content = json.loads(Path(path).read_bytes())
-        except (ValueError, RecursionError):
+            content = read_json(Path(path).read_bytes())
+        except NotJsonError:
             raise ReadError(f"{shorten(path, 200)} is no JSON. Name a receipt.") from None
+        except UnusableJsonError as error:
+            raise ReadError(f"{shorten(path, 200)} is no receipt: it has {error}.") from None
     checks = check_receipt(content, read_key(arguments.run.key_file))
     if arguments.explainer is None:
         return checks

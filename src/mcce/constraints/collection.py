@@ -21,7 +21,7 @@ from ..kernels import BoolArray, FloatArray, IntArray, check_cancellation
 from ..tables.columns import differ
 from ..tables.schema import EncodedRows, Schema
 from .conditions import Expression, check_terms
-from .constraint import Constraint, RowConstraint
+from .constraint import Constraint, ProposedRows, RowConstraint
 from .files import read_constraints
 from .of_features import Discouraged, FeatureConstraint, Step, Weight, closest_level
 from .of_rows import DeclaredRelation, Derived, Frozen, Together
@@ -116,15 +116,12 @@ class Constraints:
         never = (c.as_never if isinstance(c, Discouraged) else c for c in self.listed)
         return Constraints(self.schema, tuple(never))
 
-    def discouraged_changes(
-        self, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
-    ) -> dict[int, BoolArray]:
-        """Which counterfactuals make a discouraged change of each feature, by its position."""
+    def discouraged_changes(self, rows: ProposedRows) -> dict[int, BoolArray]:
+        """Which rows make a discouraged change of each feature, by its position."""
         found: dict[int, BoolArray] = {}
-        given = GivenRows(rows, owner, frame)
-        for rule in self.discouraged if owner.size else ():
+        for rule in self.discouraged if rows.owner.size else ():
             at = self.schema.position_of[rule.features[0]]
-            found[at] = found.get(at, False) | ~rule.as_never.keeps(given)
+            found[at] = found.get(at, False) | ~rule.as_never.keeps(rows)
         return found
 
     @property
@@ -162,15 +159,13 @@ class Constraints:
         positions = [self.schema.position_of[name] for name in constraint.features]
         return np.searchsorted(self.schema.mutable, positions)
 
-    def broken(
-        self, rows: EncodedRows, owner: IntArray, frame: pd.DataFrame
-    ) -> dict[str, BoolArray]:
-        """Counterfactuals that break a constraint of each name; decided by their values alone."""
-        given, broken = GivenRows(rows, owner, frame), dict[str, BoolArray]()
-        for constraint in self.limiting if len(frame) else ():
+    def broken(self, rows: ProposedRows) -> dict[str, BoolArray]:
+        """Rows that break a constraint of each name."""
+        broken: dict[str, BoolArray] = {}
+        for constraint in self.limiting if rows.owner.size else ():
             check_cancellation()
             # Several constraints may have the same name.
-            breaks = ~constraint.keeps(given)
+            breaks = ~constraint.keeps(rows)
             broken[constraint.name] = broken.get(constraint.name, False) | breaks
         return broken
 

@@ -36,7 +36,7 @@ class ProposedRows(Protocol):
         ...
 
     def changed(self, positions: Sequence[int]) -> BoolArray:
-        """Which of some mutable features each row changes, shape (n_positions, n_rows)."""
+        """Which of some features each row changes, shape (n_positions, n_rows)."""
         ...
 
 

@@ -34,6 +34,7 @@ import pandas as pd
 from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, ReadError, WriteError, shorten
 from ..runtime.files import DRAFT, checksum, replacing, writing
+from ..runtime.json_text import read_json
 from .answer_tables import Layout, count_status, stream_tables
 from .people_reader import PeopleReader
 from .sources import Format, RawBlock
@@ -430,8 +431,8 @@ def _dump(content: Mapping[str, Any]) -> bytes:
 def _parse(text: bytes, wanted: Mapping[str, type]) -> dict[str, Any] | None:
     """A JSON object that has entries of these types; None for anything else."""
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
+        content = read_json(text)
+    except ValueError:
         return None
     if not isinstance(content, dict):
         return None

@@ -14,8 +14,6 @@ import csv
 import gzip
 import hashlib
 import io
-import json
-import re
 import sys
 import zlib
 from collections import Counter
@@ -27,6 +25,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, Protocol, get_args
 
 from ..errors import McceError, ParameterError, ReadError, missing_extra, shorten
+from ..runtime.json_text import NotJsonError, UnusableJsonError, read_json
 from .cell_values import holds_whole
 
 # A level of 10,000 characters is unusual; a cell of 16 million means that a quote is not closed.
@@ -45,7 +44,6 @@ EXTENSIONS: dict[str, Format] = {
     ".ndjson": "jsonl",
 }
 STANDARD = "-"
-SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 MAGIC = b"ARROW1"
 # Rows of a group of a written file, whatever the blocks were.
 GROUP_ROWS = 2**16
@@ -386,28 +384,20 @@ def _objects(path: str, stream: BinaryIO) -> Iterator[dict[str, Any]]:
 
 def _object(path: str, number: int, line: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
+        row = read_json(line, nan=True)
+    except UnusableJsonError as error:
+        raise ReadError(
+            f"Line {number} of {shorten(path, 200)} has {error}. Write each value once, and "
+            "characters whole."
+        ) from None
+    except NotJsonError:
         row = None
     if not isinstance(row, dict):
         raise ReadError(
             f"Line {number} of {shorten(path, 200)} is no JSON object. Write one object per "
             'line, such as {"age": 36}.'
         )
-    if SURROGATE.search(line) and not _is_unicode(row):
-        raise ReadError(
-            f"Line {number} of {shorten(path, 200)} has half a character: an escape from \\ud800 "
-            "to \\udfff without its other half. Write the character whole."
-        )
     return row
-
-
-def _is_unicode(row: dict[str, Any]) -> bool:
-    try:
-        json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

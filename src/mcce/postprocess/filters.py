@@ -151,9 +151,8 @@ class IsEncouraged:
 
     def keeps(self, selected: CandidateRows) -> BoolArray:
         """Rows that change nothing in a discouraged way."""
-        rows, owner = selected.factuals, selected.owner
-        made = self.constraints.discouraged_changes(rows, owner, selected.frame)
-        discouraged = np.zeros(owner.size, dtype=bool)
+        made = self.constraints.discouraged_changes(selected)
+        discouraged = np.zeros(selected.owner.size, dtype=bool)
         return ~np.any([discouraged, *made.values()], axis=0)
 
 

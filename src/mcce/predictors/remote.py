@@ -29,6 +29,7 @@ import pandas as pd
 
 from ..errors import PredictorError, missing_extra
 from ..parameters import check_count, check_real
+from ..runtime.json_text import NotJsonError, UnusableJsonError, read_json
 from ..runtime.threads import map_ordered
 from ..tables.columns import is_missing, is_time, plain
 from .calls import FrameLike
@@ -271,14 +272,11 @@ class Remote(Wrapper):
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             self._refuse("plain JSON", "a compressed response: leave Accept-Encoding out")
-        flaw = ""
         try:
-            return json.loads(
-                response.body, parse_constant=_no_constant, object_pairs_hook=unique_keys
-            )
+            return read_json(response.body)
         except UnusableJsonError as error:
             flaw = str(error)
-        except (ValueError, RecursionError):
+        except NotJsonError:
             flaw = f"{len(response.body)} bytes{_media_type(response)} that are not"
         return self._refuse("JSON", flaw)
 
@@ -309,22 +307,6 @@ def _exchange() -> ModuleType:
         return import_module(".exchange", __package__)
     except ModuleNotFoundError:
         raise missing_extra("httpcore", "remote", "A remote predictor") from None
-
-
-class UnusableJsonError(ValueError):
-    """JSON that cannot be used, and why."""
-
-
-def _no_constant(_: str) -> NoReturn:
-    raise UnusableJsonError("NaN or Infinity, which JSON does not know")
-
-
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; raises if a key occurs twice."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise UnusableJsonError("an object that has a key twice")
-    return content
 
 
 def _kind(content: Any, position: int | None = None) -> str:

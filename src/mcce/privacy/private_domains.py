@@ -11,7 +11,6 @@ table they stand in, never on a cell; what becomes of a row depends on that row 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import warnings
@@ -30,6 +29,7 @@ from ..constraints.files import read_text
 from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..parameters import check_real, check_whole
+from ..runtime.json_text import read_json
 from ..tables.columns import Kind, as_numbers, is_measured, is_missing, is_time, plain
 from ..tables.features import Feature
 from ..tables.frames import ArrowAdapter, FrameAdapter, check_feature_names, read_frame
@@ -301,8 +301,8 @@ def _domain(name: Any, given: Any) -> Domain:
 
 def _read_file(path: str | os.PathLike[str]) -> Any:
     try:
-        return json.loads(read_text(Path(path), "domains", MAX_FILE_BYTES))
-    except (ValueError, RecursionError) as error:
+        return read_json(read_text(Path(path), "domains", MAX_FILE_BYTES))
+    except ValueError as error:
         raise ParameterError(
             f"domains={os.fspath(path)!r} cannot be read as a JSON file of domains: "
             f"{shorten(error, 200).rstrip('.')}. Write one object by column, e.g. "

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
+from ..constraints.collection import GivenRows
 from ..constraints.constraint import Constraint
 from ..constraints.files import make_constraints
 from ..counterfactuals.parts import ALREADY
@@ -101,7 +102,7 @@ class AssessedAnswer:
             person, answer, schema=schema, decision=explainer.decision_
         )
         rules = requirements_of(explainer, list(constraints)).constraints
-        broken = rules.broken(rows, np.zeros(1, dtype=np.int64), answer)
+        broken = rules.broken(GivenRows(rows, np.zeros(1, dtype=np.int64), answer))
         fixed = [feature.name for feature in schema.features if feature.immutable]
         return cls(
             result,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..candidates import ColumnCache, MeasuredRows
-from ..constraints.collection import Constraints
+from ..constraints.collection import Constraints, GivenRows
 from ..constraints.limits import FactualLimits
 from ..constraints.of_rows import MaxChanges
 from ..errors import ConstraintError
@@ -210,7 +210,9 @@ def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, I
     """
     started = time.perf_counter()
     answers = outcome.answers
-    broken = task.request.constraints.broken(task.factuals, answers.owner, answers.frame)
+    # By their values alone, whatever the search knows of their codes.
+    given = GivenRows(task.factuals, answers.owner, answers.frame)
+    broken = task.request.constraints.broken(given)
     for name, breaks in broken.items():
         if breaks.any():
             raise ConstraintError(

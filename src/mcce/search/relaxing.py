@@ -145,7 +145,7 @@ def _keep_everything(request: SearchRequest, relaxed: MeasuredRows) -> BoolArray
     enforced = [found for found in relations if found.enforced]
     rules = row_rules(fitted, search, constraints, enforced, {})
     keeps: BoolArray = rules.first_broken(relaxed.rows) == 0
-    for breaks in constraints.broken(request.factuals, relaxed.owner, relaxed.frame).values():
+    for breaks in constraints.broken(relaxed.rows).values():
         keeps &= ~breaks
     if (search.margin or request.without_survival is not None) and keeps.any():
         decision = fitted.decision.with_margin(search.margin or 0.0)

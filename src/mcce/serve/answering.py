@@ -1,18 +1,18 @@
-"""What the service computes: scores, answers, ranges, what to lift, and a description of features.
+"""Requests as calls of a pool: read strictly, then computed together with others like them.
 
-Takes rows of people and constraints that were read already; gives plain values for JSON.
-
-Always true: nothing here knows of HTTP; a person's answer does not depend on others in the request;
-a bar of a histogram that stands for fewer than five people is shown as 0.
+Always true: everything is checked before a call waits; calls in one batch have the same options, so
+each gets what it would get alone.
 """
 
 from __future__ import annotations
 
 import copy
-import math
+import json
 import tempfile
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,31 +20,29 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.answers import AnswerVariants, EncodedAnswers
-from ..constraints.collection import read_given
+from ..caching import cached_property
+from ..constraints.collection import Constraints, read_given
 from ..constraints.constraint import Constraint
+from ..constraints.files import make_constraints, write_entry
 from ..counterfactuals.records import Record, as_records, plain_value
-from ..counterfactuals.result import Counterfactuals, number_people
-from ..errors import McceError
+from ..counterfactuals.result import Counterfactuals
+from ..errors import ConstraintError, McceError, shorten
 from ..explainer import MCCE, requirements_of
-from ..fitted import Fitted
-from ..predictors.decision import Interval
-from ..protocols import Callback, is_private
+from ..kernels import check_cancellation
+from ..protocols import Callback
 from ..report.labels import Labels
 from ..report.language import languages
 from ..report.letters import write_letters
-from ..report.sentences import CellWords
+from ..report.receipts import Origin, make_receipt
 from ..runtime.files import checksum
-from ..search.config import PRESETS, SearchName, find_search
-from ..tables.columns import is_missing, plain
-from ..tables.features import Feature
-from ..tables.schema import EncodedRows
+from ..search.config import SearchName
+from ..tables.columns import is_missing
 from ..version import __version__
-from .requests import MAX_LEVELS, MAX_RULES, CellKind
+from .bodies import ExplainBody, RangesBody, ReceiptBody, RelaxBody, ScoreBody, SearchBody
+from .people import JsonPeople
+from .pool import Call
+from .refusals import Problem, RefusalError
 from .settings import ServiceSettings
-
-N_BINS, MIN_SHOWN_COUNT = 24, 5
-# Limits that clients should know.
-LIMITS = ("people", "answers", "seconds", "bytes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,134 +50,237 @@ class Answerer:
     """An explainer, as requests use it."""
 
     explainer: MCCE
-    searches: tuple[str, ...]
+    settings: ServiceSettings
+    people: JsonPeople
     fingerprint: str
     # Whatever the language, answers are the same.
     rounding: Mapping[Hashable, float]
 
     @classmethod
     def make(cls, explainer: MCCE, settings: ServiceSettings) -> Answerer:
-        """An answerer with a copy of an explainer."""
-        fingerprint = None if settings.origin is None else settings.origin.explainer
+        """An answerer with a copy of an explainer, if settings and labels fit it."""
         own = copy.copy(explainer).set_params(max_seconds=None, verbose=False)
-        requirements_of(own)
-        no_people = _no_people(own)
-        fingerprint = fingerprint or _explainer_checksum(own)
+        origin = settings.origin
+        fingerprint = _explainer_checksum(own) if origin is None else origin.explainer
         own.set_params(constraints=[*read_given(own.constraints), *settings.rules])
-        requirements_of(own)
-        made = cls(own, (), fingerprint, settings.words(None).rounding(own.schema_))
-        names = [name for name in get_args(SearchName) if made._can_search(name, no_people)]
-        return replace(made, searches=tuple(names))
+        frozen = requirements_of(own).constraints.frozen_for_everybody
+        for labels in settings.labels.values():
+            labels.check(own.schema_, frozen)
+        rounding = settings.words(None).rounding(own.schema_)
+        return cls(own, settings, JsonPeople.plan(own.fitted_), fingerprint, rounding)
 
-    def score(self, people: pd.DataFrame) -> tuple[list[float | None], list[bool]]:
-        """Score of each person, and whether the decision is the desired one."""
-        rows = self.explainer.schema_.encode(people)
-        scored = self.explainer.decision_.score(rows.frame)
+    @cached_property
+    def searches(self) -> list[str]:
+        """The searches that the explainer can be asked for."""
+        return [name for name in get_args(SearchName) if self._can_search(name)]
+
+    def _can_search(self, name: str) -> bool:
+        try:
+            self._variant(SearchBody(search=name), None).explain(self.people.reader.empty())
+        except McceError:
+            return False
+        return True
+
+    def score(self, body: ScoreBody) -> Call:
+        """Scores of people, and whether each decision is the desired one."""
+        rows = self._read(body.people, "people")
+        if body.person is not None:
+            person = self._read([body.person], "person")
+            return Call(lambda given: [self._score_variants(person, rows)], size=len(rows))
+
+        def work(frames: Sequence[pd.DataFrame]) -> list[Any]:
+            scores, desired = self._score(_joined(frames))
+            return [{"scores": scores[part], "desired": desired[part]} for part in _parts(frames)]
+
+        return Call(work, rows, len(rows), key="score")
+
+    def _score(self, rows: pd.DataFrame) -> tuple[list[float | None], list[bool]]:
+        scored = self.explainer.decision_.score(self.explainer.schema_.encode(rows).frame)
         return [plain_value(score) for score in scored.score.tolist()], scored.valid.tolist()
 
-    def complete(self, person: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-        """Rows of a person with what follows from their changes, such as totals."""
+    def _score_variants(self, person: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Any]:
+        """Scores of rows of a person, with what follows from their changes, such as totals."""
         requirements, schema = requirements_of(self.explainer), self.explainer.schema_
-        owner = np.zeros(len(rows), dtype=np.int64)
-        answers = EncodedAnswers.make(
-            schema.encode(person), owner, schema.encode(rows), requirements.computed
-        )
-        if not requirements.computed:
-            return rows
-        variants = AnswerVariants(answers, requirements.computed, requirements.constraints)
-        return variants.make(np.arange(len(rows)), answers.codes).frame
+        computed, owner = requirements.computed, np.zeros(len(rows), dtype=np.int64)
+        answers = EncodedAnswers.make(schema.encode(person), owner, schema.encode(rows), computed)
+        if computed:
+            variants = AnswerVariants(answers, computed, requirements.constraints)
+            rows = variants.make(np.arange(len(rows)), answers.codes).frame
+        scores, desired = self._score(rows)
+        return {"scores": scores, "desired": desired, "people": as_records(rows)}
 
-    def explain(
+    def explain(self, body: ExplainBody) -> Call:
+        """What would have given people the desired decision."""
+        rows, constraints = self._read(body.people, "people"), self.read_options(body)
+        longest = self.settings.limits.seconds
+        seconds = min(body.seconds or longest, longest)
+        words = self.settings.words(body.language) if body.details else None
+
+        def work(frames: Sequence[pd.DataFrame]) -> list[Any]:
+            result = self.find_answers(_joined(frames), constraints, body, seconds)
+            records = result.to_dict()
+            if words is not None:
+                self._add_details(records, result, constraints, words)
+            about = {
+                "stopped": result.stopped,
+                "seed": self.explainer.seed_,
+                "fingerprint": self.fingerprint,
+                "version": __version__,
+            }
+            return [{"people": _numbered(records[part])} | about for part in _parts(frames)]
+
+        # A budget ends a search for all who share it, so requests with a budget search alone.
+        key = None if body.seconds is not None else _key(body)
+        return Call(work, rows, len(rows), key, seconds)
+
+    def find_answers(
         self,
         people: pd.DataFrame,
-        constraints: Sequence[Constraint] = (),
-        *,
-        search: str | None = None,
-        n_counterfactuals: int | None = None,
-        callback: Callback | None = None,
+        constraints: Sequence[Constraint],
+        options: SearchBody,
+        seconds: float | None = None,
+        show: Callback = lambda progress: None,
     ) -> Counterfactuals[pd.DataFrame]:
-        """The final answers to people, numbered from 0."""
-        explainer, rules = self._variant(search, n_counterfactuals), list(constraints)
-        result = explainer.explain(people, constraints=rules, callback=callback)
-        result = explainer.finalize(result, rounding=self.rounding, constraints=rules)
-        return number_people(result.to_pandas(), np.arange(len(people)))
+        """The final answers to people; the search ends after some seconds with what it found."""
 
-    def details(
+        def callback(progress: Any) -> None:
+            check_cancellation()
+            show(progress)
+
+        explainer, rules = self._variant(options, seconds), list(constraints)
+        result = explainer.explain(people, constraints=rules, callback=callback)
+        return explainer.finalize(result, rounding=self.rounding, constraints=rules)
+
+    def _variant(self, options: SearchBody, seconds: float | None) -> MCCE:
+        """The explainer with other parameters; what it learned is shared."""
+        given = {"search": options.search, "n_counterfactuals": options.n_counterfactuals}
+        changed = {name: value for name, value in given.items() if value is not None}
+        return copy.copy(self.explainer).set_params(max_seconds=seconds, **changed)
+
+    def _add_details(
         self,
+        records: list[Record],
         result: Counterfactuals[pd.DataFrame],
         constraints: Sequence[Constraint],
-        labels: Labels,
-    ) -> list[Record]:
-        """The records of a final result with letters, ranges and robustness."""
-        records = result.to_dict()
-        letters = write_letters(
-            self.explainer, result, labels, ranges=True, constraints=list(constraints)
-        )
-        robustness = self.explainer.robustness(result, constraints=list(constraints))
+        words: Labels,
+    ) -> None:
+        """Add letters, ranges and robustness to the records of a final result."""
+        rules = list(constraints)
+        letters = write_letters(self.explainer, result, words, ranges=True, constraints=rules)
+        robustness = self.explainer.robustness(result, constraints=rules)
+        by_answer = dict(zip(robustness.index, as_records(robustness), strict=True))
         texts: Mapping[Hashable, str] = letters.answers["text"].to_dict()
         ranges = _ranges_by_answer(result.ranges)
-        robust = dict(zip(robustness.index, as_records(robustness), strict=True))
         for person, record in enumerate(records):
             record["letter"] = letters.people["text"].iloc[person]
             for answer in record["counterfactuals"]:
                 key = person, answer["rank"]
-                answer["text"] = texts[key]
+                answer["text"], answer["robustness"] = texts[key], by_answer[key]
                 answer["ranges"] = ranges.get(key, [])
-                answer["robustness"] = robust[key]
-        return records
 
-    def ranges(
-        self, person: pd.DataFrame, answers: pd.DataFrame, constraints: Sequence[Constraint]
-    ) -> list[Record]:
-        """Whether rows are answers for a person, and which other values would do as well."""
-        scores, valid = self.score(answers)
-        given = ~np.all([is_missing(column) for _, column in answers.items()], axis=0)
-        result = number_people(
-            Counterfactuals.from_frame(
+    def ranges(self, body: RangesBody) -> Call:
+        """Whether rows would be accepted, and which other values would do as well."""
+        person = self._read([body.person], "person")
+        rows = self._read(body.answers, "answers", self.settings.limits.answers)
+        rules = [constraint for _, constraint in self._read_rules(body.rules)]
+
+        def work(given: Sequence[Any]) -> list[Any]:
+            scores, valid = self._score(rows)
+            result = Counterfactuals.from_frame(
                 person,
-                answers,
+                rows,
                 schema=self.explainer.schema_,
                 decision=self.explainer.decision_,
-                owner=np.zeros(len(answers), dtype=np.int64),
-            ).to_pandas(),
-            np.arange(1),
-        )
-        ranges: dict[Any, list[Record]] = {}
-        if len(result.frame):
-            ranges = _ranges_by_answer(self.explainer.ranges(result, constraints=list(constraints)))
-        ranks = np.cumsum(given).tolist()
-        return [
-            {"valid": valid[at], "score": scores[at], "ranges": ranges.get((0, ranks[at]), [])}
-            for at in range(len(answers))
-        ]
+                owner=np.zeros(len(rows), dtype=np.int64),
+            )
+            # Rows without any cell are no answers.
+            ranks = np.cumsum(~np.all([is_missing(cells) for _, cells in rows.items()], axis=0))
+            table = self.explainer.ranges(result, constraints=rules) if len(result.frame) else None
+            ranges = {} if table is None else _ranges_by_answer(table)
+            found = zip(valid, scores, ranks.tolist(), strict=True)
+            answers = [
+                {"valid": accepted, "score": score, "ranges": ranges.get((0, rank), [])}
+                for accepted, score, rank in found
+            ]
+            return [{"answers": answers}]
 
-    def relax(
-        self, person: pd.DataFrame, constraints: Sequence[tuple[int, Constraint]]
-    ) -> list[Record]:
-        """What could be lifted for a person, the best first."""
-        given = [constraint for _, constraint in constraints]
-        table = self.explainer.relax(person, constraints=given)
-        order = ["answered", "sparsity", "gower"]
-        table = table.sort_values(order, ascending=[False, True, True], kind="stable")
-        places = {constraint.name: place for place, constraint in reversed(constraints)}
-        lifts = as_records(table.drop(columns="factual"))
-        for lift in lifts:
-            own = lift["kind"] == "constraint"
-            lift["rule"] = places.get(lift["lifted"]) if own else None
-        return lifts
+        return Call(work, size=len(rows))
 
-    def _variant(self, search: str | None, n_counterfactuals: int | None) -> MCCE:
-        """The explainer with other parameters; what it learned is shared."""
-        given: dict[str, Any] = {"search": search, "n_counterfactuals": n_counterfactuals}
-        changed = {name: value for name, value in given.items() if value is not None}
-        return copy.copy(self.explainer).set_params(**changed) if changed else self.explainer
+    def relax(self, body: RelaxBody) -> Call:
+        """What could be lifted for a person without an answer, the best first."""
+        person, rules = self._read([body.person], "person"), self._read_rules(body.rules)
 
-    def _can_search(self, name: str, no_people: pd.DataFrame) -> bool:
+        def work(given: Sequence[Any]) -> list[Any]:
+            constraints = [constraint for _, constraint in rules]
+            table = self.explainer.relax(person, constraints=constraints)
+            order = ["answered", "sparsity", "gower"]
+            table = table.sort_values(order, ascending=[False, True, True], kind="stable")
+            places = {constraint.name: place for place, constraint in reversed(rules)}
+            lifts = as_records(table.drop(columns="factual"))
+            for lift in lifts:
+                is_rule = lift["kind"] == "constraint"
+                lift["rule"] = places.get(lift["lifted"]) if is_rule else None
+            return [{"lifts": lifts}]
+
+        return Call(work)
+
+    def receipt(self, body: ReceiptBody) -> Call:
+        """A receipt of an answer that holds, which ``mcce verify`` checks."""
+        person, answer = self._read([body.person], "person"), self._read([body.answer], "answer")
+        self._read_rules(body.rules)
+
+        def work(given: Sequence[Any]) -> list[Any]:
+            receipt = make_receipt(
+                self.explainer,
+                person,
+                answer,
+                rules=body.rules,
+                added=[write_entry(rule) for rule in self.settings.rules],
+                origin=self.settings.origin or Origin(self.fingerprint, ""),
+                made=datetime.now(UTC),
+                key=self.settings.key,
+            )
+            return [receipt]
+
+        return Call(work)
+
+    def _read(
+        self, people: Sequence[dict[str, Any]], field: str, most: int | None = None
+    ) -> pd.DataFrame:
+        _check_number(len(people), most or self.settings.limits.people, field)
+        return self.people.read(people, "body", field)
+
+    def read_options(self, body: SearchBody) -> list[Constraint]:
+        """The constraints of a request; raises for another option that there is not."""
+        for field, choices in (("search", self.searches), ("language", languages())):
+            value = getattr(body, field)
+            if value is not None and value not in choices:
+                message = f"expected one of {list(choices)}, got {shorten(value)}"
+                raise RefusalError.of(422, message, "choice", "body", field)
+        most = self.settings.limits.answers
+        _check_number(body.n_counterfactuals or 1, most, "n_counterfactuals")
+        return [constraint for _, constraint in self._read_rules(body.rules)]
+
+    def _read_rules(self, entries: Sequence[Any]) -> list[tuple[int, Constraint]]:
+        """The constraints of a request, each with the position of its entry."""
+        schema, made = self.explainer.schema_, list[tuple[int, Constraint]]()
+        problems = []
+        for place, entry in enumerate(entries):
+            try:
+                constraints = make_constraints(entry)
+                Constraints.bind(constraints, schema)
+                _check_where(constraints)
+                made += [(place, constraint) for constraint in constraints]
+            except ConstraintError as error:
+                problems.append(Problem(("body", "rules", place), str(error), "rule"))
         try:
-            self._variant(name, None).explain(no_people)
-        except McceError:
-            return False
-        return True
+            given = Constraints.bind([constraint for _, constraint in made], schema)
+            Constraints.bind(self.explainer.constraints, schema).joined(given)
+        except ConstraintError as error:
+            problems = problems or [Problem(("body", "rules"), str(error), "rule")]
+        if problems:
+            raise RefusalError(422, problems)
+        return made
 
 
 def _explainer_checksum(explainer: MCCE) -> str:
@@ -189,10 +290,18 @@ def _explainer_checksum(explainer: MCCE) -> str:
         return checksum(path)
 
 
-def _no_people(explainer: MCCE) -> pd.DataFrame:
-    """No people, in the columns of an explainer."""
-    tables = {feature.name: feature.table for feature in explainer.schema_.features}
-    return pd.DataFrame({name: table.iloc[:0] for name, table in tables.items()})
+def _check_where(constraints: Sequence[Constraint]) -> None:
+    """Raise for whom a constraint names by a list, who would be others in a batch."""
+    for constraint in constraints:
+        where = getattr(constraint, "where", None)
+        if where is not None and not isinstance(where, str):
+            raise ConstraintError(f"where must be a condition as text, got {shorten(where)}.")
+
+
+def _check_number(given: int, most: int, field: str) -> None:
+    if given > most:
+        message = f"expected at most {most}, got {given}"
+        raise RefusalError.of(422, message, "too_many", "body", field)
 
 
 def _ranges_by_answer(table: Any) -> dict[tuple[int, int], list[Record]]:
@@ -203,149 +312,24 @@ def _ranges_by_answer(table: Any) -> dict[tuple[int, int], list[Record]]:
     return by_answer
 
 
-def describe(
-    answerer: Answerer,
-    kinds: Mapping[str, CellKind],
-    settings: ServiceSettings,
-    language: str | None,
-) -> dict[str, Any]:
-    """What the service explains, in the words of a language."""
-    explainer, labels = answerer.explainer, settings.words(language)
-    requirements, mutable = requirements_of(explainer), explainer.schema_.mutable
-    frozen = requirements.constraints.frozen_for_everybody
-    following = {int(mutable[target.place]) for target in requirements.computed}
-    accepted = _accepted(explainer.fitted_)
-    return {
-        "name": settings.name,
-        "version": __version__,
-        "fingerprint": answerer.fingerprint,
-        # A text, since browsers round whole numbers beyond 2**53.
-        "seed": str(explainer.seed_),
-        "desired": _desired(explainer.decision_.desired),
-        "title": settings.title,
-        "language": labels.language.code,
-        "languages": languages(),
-        "labelled": list(settings.labels),
-        "features": [
-            _feature(
-                feature,
-                kinds[str(feature.name)],
-                labels,
-                accepted=None if accepted is None else accepted.iloc[:, at],
-                frozen=feature.name in frozen,
-                follows=at in following,
-            )
-            for at, feature in enumerate(explainer.schema_.features)
-        ],
-        "search": _search_name(explainer),
-        "searches": list(answerer.searches),
-        "n_counterfactuals": explainer.n_counterfactuals,
-        "limits": {name: getattr(settings.limits, name) for name in LIMITS} | {"rules": MAX_RULES},
-        "people": None if settings.people is None else len(settings.people),
-    }
+def _key(body: ExplainBody) -> tuple[Any, ...]:
+    """A key that is equal for requests that can share a search; words matter only in details."""
+    language = body.language if body.details else None
+    options = body.search, body.n_counterfactuals, body.details, language
+    return ("explain", *options, json.dumps(body.rules, sort_keys=True))
 
 
-def _search_name(explainer: MCCE) -> str | None:
-    """The name of the search; None if it has limits of its own."""
-    search = find_search(explainer.search, private=is_private(explainer.fitted_.generator))
-    return next((name for name, preset in PRESETS.items() if preset == search), None)
+def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The people of all requests, numbered from 0; their dtypes are the same."""
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
 
-def _desired(desired: Interval | tuple[Hashable, ...]) -> dict[str, Any]:
-    """The desired scores, where None is an end that does not matter, or the desired labels."""
-    if not isinstance(desired, Interval):
-        labels = [plain_value(label) for label in desired]
-        return {"low": None, "high": None, "closed": None, "labels": labels}
-    low, high = (end if math.isfinite(end) else None for end in (desired.low, desired.high))
-    return {"low": low, "high": high, "closed": desired.closed, "labels": None}
+def _parts(frames: Sequence[pd.DataFrame]) -> list[slice]:
+    """The rows of each request among all."""
+    ends = accumulate(map(len, frames), initial=0)
+    return [slice(first, last) for first, last in pairwise(ends)]
 
 
-def _feature(
-    feature: Feature,
-    kind: CellKind,
-    labels: Labels,
-    *,
-    accepted: pd.Series[Any] | None,
-    frozen: bool,
-    follows: bool,
-) -> dict[str, Any]:
-    words, label = CellWords(labels), labels.of(feature.name)
-    low, high = _ends(feature)
-    return {
-        "name": str(feature.name),
-        "label": words.name(feature.name),
-        # How a number is written with its unit, if it has one.
-        "unit": None if label.unit[1] == "{number}" else label.unit[1],
-        "scale": label.scale,
-        "grouping": label.grouping,
-        "kind": feature.kind,
-        "type": kind.type,
-        "immutable": feature.immutable,
-        "ordered": feature.ordered,
-        "missing": feature.has_missing,
-        "levels": _levels(feature, kind, words),
-        "low": low,
-        "high": high,
-        "step": _step(feature, kind),
-        "histogram": None if accepted is None else _histogram(feature, kind, accepted),
-        "frozen": frozen,
-        "follows": follows,
-    }
-
-
-def _levels(feature: Feature, kind: CellKind, words: CellWords) -> list[dict[str, Any]] | None:
-    """The levels of a category, and the values of a number that have words of their own."""
-    if kind.levels is None and not words.labels.of(feature.name).levels:
-        return None
-    levels = plain(feature.known)[:MAX_LEVELS]
-    shown = words.values(feature.name, list(levels))
-    pairs = zip(levels, shown, strict=True)
-    return [{"value": plain_value(level), "label": label} for level, label in pairs]
-
-
-def _ends(feature: Feature) -> tuple[Any, Any]:
-    """The smallest and largest training value; None without an order or without values."""
-    if feature.kind != "numeric" or not len(feature.known):
-        return None, None
-    values = plain(feature.known)
-    return plain_value(values[0]), plain_value(values[-1])
-
-
-def _step(feature: Feature, kind: CellKind) -> float | None:
-    """The unit of the last decimal place; None if there is none."""
-    if kind.type not in ("integer", "number") or feature.kind != "numeric":
-        return None
-    return feature.resolution or None
-
-
-def _accepted(fitted: Fitted) -> pd.DataFrame | None:
-    """Accepted people of training; None if fit kept none."""
-    if fitted.plausibility is None:
-        return None
-    return EncodedRows.from_codes(fitted.schema, fitted.plausibility.codes_).frame
-
-
-def _histogram(feature: Feature, kind: CellKind, accepted: pd.Series[Any]) -> dict[str, Any] | None:
-    """Counts of accepted people by value; small counts are shown as 0."""
-    if feature.kind == "categorical":
-        if kind.levels is None:
-            return None
-        counts = accepted.value_counts()
-        levels = plain(feature.known)[:MAX_LEVELS]
-        shown = [_at_least(int(counts.get(level, 0))) for level in levels]
-        return {"edges": [plain_value(level) for level in levels], "accepted": shown}
-    if kind.type not in ("integer", "number"):
-        return None
-    numbers = feature.numbers
-    if numbers is None or np.isnan(numbers).all():
-        return None
-    low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-    values = accepted.to_numpy(dtype=np.float64, na_value=np.nan)
-    n_bins = min(N_BINS, max(1, int(high - low) + 1)) if kind.type == "integer" else N_BINS
-    edges = np.linspace(low, high, n_bins + 1)
-    heights, _ = np.histogram(values[~np.isnan(values)], edges)
-    return {"edges": edges.tolist(), "accepted": [_at_least(int(n)) for n in heights]}
-
-
-def _at_least(count: int) -> int:
-    return count if count >= MIN_SHOWN_COUNT else 0
+def _numbered(records: list[Record]) -> list[Record]:
+    """Records of people by their position in the request."""
+    return [record | {"factual": place} for place, record in enumerate(records)]

@@ -16,7 +16,6 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,19 +30,17 @@ from prometheus_client import (
     multiprocess,
 )
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .pool import GONE
 from .refusals import RefusalError
 from .settings import ServiceSettings
-from .task_queue import ClientGoneError
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-HEADERS: Mapping[str, str] = {
+HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -52,10 +49,13 @@ HEADERS: Mapping[str, str] = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 # The page and its words hold nothing about the model or anybody; the page asks for the token.
-HEALTH = "/health"
-PUBLIC, PUBLIC_FOLDERS = ("/", HEALTH), ("/static/", "/messages/")
-UPLOADS = "/jobs"
-READING = ("GET", "HEAD", "OPTIONS")
+PUBLIC = re.compile(r"/|/health|/static/.*|/messages/.*", re.DOTALL)
+# Browsers may keep files if they check for newer ones; answers they may not.
+FILES = re.compile(r"/|/static/.*", re.DOTALL)
+HEALTH, UPLOADS = "/health", "/jobs"
+JSON, MULTIPART = "application/json", "multipart/form-data"
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+READING = METHODS[:3]
 LOGGER = logging.getLogger("mcce.serve")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -63,8 +63,6 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PACKAGE = Path(__file__).parents[1]
 # How long a body may take to arrive.
 BODY_SECONDS = 20.0
-# The client closed the connection: a status for logs and metrics alone.
-GONE = 499
 
 
 class Guard:
@@ -77,123 +75,81 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        send = _with_headers(scope, send)
-        headers = Headers(scope=scope)
-        try:
-            self._check_host(scope, headers)
-            self._check_origin(scope, headers)
-            self._check_token(scope, headers)
-            most = self.limits.upload_bytes if scope["path"] == UPLOADS else self.limits.bytes
-            body = LimitedBody(receive, most)
-            body.check_declared(headers)
-        except RefusalError as refusal:
-            await refusal.response()(scope, receive, send)
-            return
-        await self.app(scope, body.receive, send)
+        if scope["type"] == "http":
+            try:
+                self._check(scope, Headers(scope=scope))
+                receive = self._limited(receive, scope)
+            except RefusalError as refusal:
+                await refusal.response()(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
 
-    def _check_host(self, scope: Scope, headers: Headers) -> None:
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        """Raise unless the request may come in."""
+        path, host = scope["path"], headers.get("host", "").lower()
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
         # Health checks often know the address only.
-        if scope["path"] == HEALTH:
-            return
-        if self.hosts is not None and _name(headers) not in self.hosts:
+        if self.hosts is not None and name not in self.hosts and path != HEALTH:
             raise RefusalError.of(
                 421, "this host name is not allowed; see --allowed-host", "host", "header"
             )
-
-    def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """A page of another origin may not make a browser send something here."""
-        if scope["method"] in READING:
-            return
-        site = headers.get("sec-fetch-site")
-        if site is None:
-            # Browsers say it over HTTPS and on this machine alone; older ones never do.
-            own = "origin" not in headers or _page(headers["origin"]) == _name(headers)
-        else:
-            own = site in ("same-origin", "none")
-        if not own:
+        reads = scope["method"] in READING
+        if not (reads or _is_own(headers, f"{scope['scheme']}://{host}")):
             raise RefusalError.of(
                 403, "requests from pages of other origins are refused", "origin", "header"
             )
+        if not (self.token is None or PUBLIC.fullmatch(path) or self._has_token(headers)):
+            refusal = RefusalError.of(401, "a token is needed", "token", "header", "Authorization")
+            refusal.headers = {"WWW-Authenticate": "Bearer"}
+            raise refusal
+        expected = MULTIPART if path == UPLOADS else JSON
+        media = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if scope["method"] == "POST" and media != expected:
+            raise RefusalError.of(415, f"expected {expected}", "media", "header", "Content-Type")
 
-    def _check_token(self, scope: Scope, headers: Headers) -> None:
-        path: str = scope["path"]
-        if self.token is None or path in PUBLIC or path.startswith(PUBLIC_FOLDERS):
-            return
+    def _has_token(self, headers: Headers) -> bool:
         kind, _, given = headers.get("authorization", "").partition(" ")
         # Digests have the same length, whatever was sent, and are compared whole.
-        same = hmac.compare_digest(_digest(given.strip()), self.token)
-        if not (same and kind.lower() == "bearer"):
-            refusal = RefusalError.of(401, "a token is needed", "token", "header", "Authorization")
-            refusal.headers["WWW-Authenticate"] = "Bearer"
-            raise refusal
+        same = hmac.compare_digest(_digest(given.strip()), self.token or b"")
+        return same and kind.lower() == "bearer"
+
+    def _limited(self, receive: Receive, scope: Scope) -> Receive:
+        """Receives a body of bounded size and time."""
+        most = self.limits.upload_bytes if scope["path"] == UPLOADS else self.limits.bytes
+        ends, n_bytes, is_whole = time.monotonic() + BODY_SECONDS, 0, False
+        declared = Headers(scope=scope).get("content-length", "0")
+
+        def check(n_bytes: int) -> None:
+            if n_bytes > most:
+                raise RefusalError.of(413, f"expected at most {most:,} bytes", "too_large", "body")
+
+        async def limited() -> Message:
+            nonlocal n_bytes, is_whole
+            if is_whole:
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), max(0.0, ends - time.monotonic()))
+            except TimeoutError:
+                late = f"the body did not arrive within {BODY_SECONDS:g} s"
+                raise RefusalError.of(408, late, "slow", "body") from None
+            if message["type"] == "http.disconnect":
+                raise RefusalError.of(GONE, "the client has gone", "gone")
+            n_bytes += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
+            check(n_bytes)
+            return message
+
+        check(int(declared[:20]) if declared.isdecimal() else 0)
+        return limited
 
 
-class LimitedBody:
-    """The body of a request, of bounded size and time."""
-
-    def __init__(self, receive: Receive, most: int) -> None:
-        self._receive, self.most, self.ends = receive, most, time.monotonic() + BODY_SECONDS
-        self.n_bytes, self.is_whole = 0, False
-
-    def check_declared(self, headers: Headers) -> None:
-        """Raise if the request says that its body is too large."""
-        declared = headers.get("content-length", "0")
-        if declared.isdecimal() and int(declared[:20]) > self.most:
-            raise self._too_large()
-
-    async def receive(self) -> Message:
-        """The next part of the body, or that the client has gone."""
-        if self.is_whole:
-            return await self._receive()
-        try:
-            left = self.ends - time.monotonic()
-            message = await asyncio.wait_for(self._receive(), max(0.0, left))
-        except TimeoutError:
-            late = f"the body did not arrive within {BODY_SECONDS:g} s"
-            raise RefusalError.of(408, late, "slow", "body") from None
-        self.n_bytes += len(message.get("body", b""))
-        self.is_whole = not message.get("more_body", False)
-        if self.n_bytes > self.most:
-            raise self._too_large()
-        return message
-
-    def _too_large(self) -> RefusalError:
-        message = f"expected at most {self.most:,} bytes"
-        return RefusalError.of(413, message, "too_large", "body")
-
-
-def _with_headers(scope: Scope, send: Send) -> Send:
-    """Add the headers that every answer has."""
-    is_file = scope["path"] == "/" or scope["path"].startswith("/static/")
-
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers[name] = value
-            # Browsers may keep files if they check for newer ones; answers they may not.
-            headers["Cache-Control"] = "no-cache" if is_file else "no-store"
-        await send(message)
-
-    return send_with_headers
-
-
-def _name(headers: Headers) -> str:
-    """The name under which the service was called, without the port."""
-    return _without_port(headers.get("host", ""))
-
-
-def _page(origin: str) -> str:
-    """The name in an origin, which is a scheme, a name and perhaps a port."""
-    return _without_port(origin.partition("://")[2])
-
-
-def _without_port(host: str) -> str:
-    host = host.lower()
-    return host if host.endswith("]") else host.rpartition(":")[0] or host
+def _is_own(headers: Headers, origin: str) -> bool:
+    """Whether no page of another origin made a browser send a request."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    # Browsers say it over HTTPS and on this machine alone; older ones never do.
+    return headers.get("origin", origin).lower() == origin
 
 
 def _digest(text: str) -> bytes:
@@ -222,34 +178,29 @@ class Metrics:
 
     def text(self) -> bytes:
         """The numbers in the format of Prometheus."""
-        registry = self.registry
-        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-            _drop_dead(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
+        folder, registry = os.environ.get("PROMETHEUS_MULTIPROC_DIR"), self.registry
+        if folder is not None:
+            # Forget the gauges of workers that were killed; their counters stay.
+            pids = {int(path.stem.rpartition("_")[2]) for path in Path(folder).glob("gauge_live*")}
+            for pid in filter(is_dead, pids):
+                # Another worker may do the same at this moment.
+                with suppress(FileNotFoundError):
+                    multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
             registry = CollectorRegistry()
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
 
 
-def _drop_dead(folder: Path) -> None:
-    """Forget the gauges of workers that were killed; their counters stay."""
-    pids = {int(path.stem.rsplit("_", 1)[1]) for path in folder.glob("gauge_live*_*.db")}
-    for pid in sorted(pids):
-        if not _is_alive(pid):
-            # Another worker may do the same at this moment.
-            with suppress(FileNotFoundError):
-                multiprocess.mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
-
-
-def _is_alive(pid: int) -> bool:
+def is_dead(pid: int) -> bool:
+    """Whether a process has ended, where that can be told."""
     # Elsewhere there is no signal 0, which does nothing.
-    if os.name != "posix":
-        return True
-    try:
-        with suppress(PermissionError):
-            os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    if os.name == "posix":
+        try:
+            with suppress(PermissionError):
+                os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+    return False
 
 
 class Observer:
@@ -263,21 +214,33 @@ class Observer:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, seen = time.perf_counter(), _Seen(_request_id(scope), send)
+        began, status, given = time.perf_counter(), GONE, Headers(scope=scope).get("x-request-id")
+        request_id = given if REQUEST_ID.fullmatch(given or "") else uuid4().hex
         scope.setdefault("state", {})["n_people"] = None
-        try:
-            await self.app(scope, receive, seen.send)
-        except (ClientGoneError, ClientDisconnect):
-            seen.status = GONE
-        except Exception as error:
-            log(logging.ERROR, request=seen.request_id, error=type(error).__name__, at=_at(error))
-            if seen.status is None:
-                await _bug()(scope, receive, seen.send)
-        finally:
-            self._note(scope, seen, time.perf_counter() - began)
 
-    def _note(self, scope: Scope, seen: _Seen, seconds: float) -> None:
-        route, method, status = _template(scope), _method(scope), seen.status or GONE
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                kept = "no-cache" if FILES.fullmatch(scope["path"]) else "no-store"
+                more = HEADERS | {"Cache-Control": kept, "X-Request-ID": str(request_id)}
+                MutableHeaders(scope=message).update(more)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception as error:
+            log(logging.ERROR, request=request_id, error=type(error).__name__, at=_place(error))
+            if status == GONE:
+                bug = RefusalError.of(500, "unexpected error: the log has its request id", "bug")
+                await bug.response()(scope, receive, send_with_headers)
+        finally:
+            self._note(scope, status, time.perf_counter() - began, request_id)
+
+    def _note(self, scope: Scope, status: int, seconds: float, request_id: str | None) -> None:
+        # The path as it is written in the route, without names; unknown methods are one.
+        route = getattr(scope.get("route"), "path", None) or "other"
+        method = scope["method"] if scope["method"] in METHODS else "other"
         n_people = scope["state"]["n_people"]
         self.metrics.requests.labels(method, route, status).inc()
         self.metrics.seconds.labels(route).observe(seconds)
@@ -285,7 +248,7 @@ class Observer:
             self.metrics.people.labels(route).inc(n_people)
         log(
             logging.INFO,
-            request=seen.request_id,
+            request=request_id,
             method=method,
             route=route,
             status=status,
@@ -294,19 +257,18 @@ class Observer:
         )
 
 
-class _Seen:
-    """The response to the client."""
+def _place(error: Exception) -> str:
+    """The last place in our code that an error went through, or where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)]
+    last = (ours or frames)[-1]
+    return f"{Path(last.filename).name}:{last.lineno}"
 
-    def __init__(self, request_id: str, send: Send) -> None:
-        self.request_id, self._send = request_id, send
-        self.status: int | None = None
 
-    async def send(self, message: Message) -> None:
-        """Pass a message on."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            MutableHeaders(scope=message)["X-Request-ID"] = self.request_id
-        await self._send(message)
+def log(level: int, **fields: Any) -> None:
+    """Write a line; what is in it is in ``record.fields`` too."""
+    if LOGGER.isEnabledFor(level):
+        LOGGER.log(level, json.dumps(fields), extra={"fields": fields})
 
 
 class JsonFormatter(logging.Formatter):
@@ -320,40 +282,3 @@ class JsonFormatter(logging.Formatter):
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         about = {"time": f"{when}.{record.msecs:03.0f}Z", "level": record.levelname.lower()}
         return json.dumps({**about, "logger": record.name, **fields})
-
-
-def log(level: int, **fields: Any) -> None:
-    """Write a line; what is in it is in ``record.fields`` too."""
-    if LOGGER.isEnabledFor(level):
-        LOGGER.log(level, json.dumps(fields), extra={"fields": fields})
-
-
-def _request_id(scope: Scope) -> str:
-    given = Headers(scope=scope).get("x-request-id", "")
-    return given if REQUEST_ID.fullmatch(given) else uuid4().hex
-
-
-def _method(scope: Scope) -> str:
-    """The HTTP method; unknown ones are grouped so that metrics stay bounded."""
-    known = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-    return scope["method"] if scope["method"] in known else "other"
-
-
-def _template(scope: Scope) -> str:
-    """The path of the route, with names in place of its parameters."""
-    return getattr(scope.get("route"), "path", None) or "other"
-
-
-def _at(error: Exception) -> str:
-    """The last place in our code that an error went through, or where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)]
-    if not frames:
-        return "unknown"
-    last = (ours or frames)[-1]
-    return f"{Path(last.filename).name}:{last.lineno}"
-
-
-def _bug() -> Response:
-    refusal = RefusalError.of(500, "unexpected error: the log has its request id", "bug")
-    return refusal.response()

@@ -11,14 +11,13 @@ import pandas as pd
 
 from ..constraints.constraint import Constraint
 from ..counterfactuals.records import as_records, plain_value
-from ..errors import ParameterError, shorten
+from ..errors import ParameterError
 from ..explainer import MCCE
 from ..kernels import IntArray
 from ..parameters import check_count, check_real
 from ..report.labels import Labels
 from ..report.receipts import Origin
 from ..tables.text import short_line
-from .task_queue import QueueLimits
 
 # The fewest characters of a token.
 MIN_TOKEN = 16
@@ -75,16 +74,6 @@ class ServiceLimits:
                 f"got {self.patience}."
             )
 
-    @property
-    def searching(self) -> QueueLimits:
-        """Limits of the threads that search."""
-        return QueueLimits(self.threads, self.queue, self.batch, self.patience)
-
-    @property
-    def scoring(self) -> QueueLimits:
-        """Limits of the thread that scores, so that scores need not wait for searches."""
-        return QueueLimits(1, 4 * self.queue, 4 * self.batch, self.patience)
-
 
 @dataclass(frozen=True)
 class ServiceSettings:
@@ -92,10 +81,8 @@ class ServiceSettings:
 
     Parameters
     ----------
-    name
-        What the model is called in addresses, ``/v1/models/{name}``.
     title
-        What the page is called; None is a title of the language.
+        What the page and the API are called; None is a title of the language.
     labels
         The words for features by code of their language; the first is the language of the page.
     people
@@ -120,7 +107,6 @@ class ServiceSettings:
         Several workers need one that they share.
     """
 
-    name: str = "mcce"
     title: str | None = None
     labels: Mapping[str, Labels] = field(default_factory=lambda: {"en": Labels()})
     people: Directory | None = field(default=None, repr=False)
@@ -139,10 +125,6 @@ class ServiceSettings:
             raise ParameterError(
                 f"token must have at least {MIN_TOKEN} characters, all of them ASCII, got "
                 f"{len(self.token)}. Make one with: openssl rand -hex 32."
-            )
-        if not self.name or not self.name.replace("-", "").replace("_", "").isalnum():
-            raise ParameterError(
-                f"name must be made of letters, digits, - and _, got {shorten(self.name)}."
             )
 
     @property
@@ -172,35 +154,32 @@ class Directory:
 
     def __init__(self, explainer: MCCE) -> None:
         self._explainer = explainer
-        self._people: list[dict[str, Any]] = []
+        self._listed: list[dict[str, Any]] = []
+        self._people: dict[int, dict[str, Any]] = {}
 
     def __len__(self) -> int:
-        return len(self._people)
+        return len(self._listed)
 
     def add(self, groups: Sequence[tuple[IntArray, pd.DataFrame]], names: Sequence[str]) -> None:
         """Add a block of people: rows by their places in the block, and everybody's name."""
-        listed = [
-            {"row": row, "name": short_line(name)} for row, name in enumerate(names, len(self))
+        first = len(self)
+        self._listed += [
+            {"row": row, "name": short_line(name)} for row, name in enumerate(names, first)
         ]
-        self._people += listed
         for at, frame in groups:
             scored = self._explainer.decision_.score(self._explainer.schema_.encode(frame).frame)
             columns = as_records(frame), scored.score.tolist(), scored.valid.tolist()
-            for place, person, score, desired in zip(at.tolist(), *columns, strict=True):
-                cells = {"score": plain_value(score), "desired": desired, "person": person}
-                listed[place].update(cells)
+            for row, person, score, desired in zip((first + at).tolist(), *columns, strict=True):
+                self._listed[row] |= {"score": plain_value(score), "desired": desired}
+                self._people[row] = person
 
     def find(self, query: str, offset: int, limit: int) -> dict[str, Any]:
         """People whose name holds a text, some at a time."""
         wanted = query.casefold().strip()
-        found = [one for one in self._people if wanted in one["name"].casefold()]
-        shown = [_entries(one, "row", "name", "score", "desired") for one in found[offset:][:limit]]
+        found = [one for one in self._listed if wanted in one["name"].casefold()]
+        shown = found[offset:][:limit]
         return {"n_people": len(self), "n_found": len(found), "people": shown}
 
     def person(self, row: int) -> dict[str, Any]:
         """A person."""
-        return _entries(self._people[row], "row", "name", "person")
-
-
-def _entries(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: record[name] for name in names}
+        return {"row": row, "name": self._listed[row]["name"], "person": self._people[row]}
