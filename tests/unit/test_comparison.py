@@ -108,5 +108,5 @@ def test_what_does_not_fit_is_refused():
         compare_models(old, new, people(), answers=people())
     with pytest.raises(SchemaError, match=re.escape("answers are those of other people")):
         compare_models(old, new, people(), answers=explain(old, people().head(3)))
-    with pytest.raises(SchemaError, match="groups names 'sexx'.*Did you mean 'sex'"):
+    with pytest.raises(SchemaError, match=r"groups names 'sexx'.*Did you mean 'sex'"):
         compare_models(old, new, people(), groups=["sexx"])
