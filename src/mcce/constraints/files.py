@@ -45,7 +45,9 @@ MAX_NESTING = 20  # lists and tables inside each other, and parts of a dotted ke
 MAX_TEXT = 4_000  # characters of a string or a key
 MAX_BITS = 64  # of a whole number
 # Reading a key takes time that grows with the square of its parts.
-_DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){20}""")
+_DOTTED = re.compile(
+    r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){20}"""
+)
 # Up to the first key.
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*['\"]?rules['\"]?[ \t]*\]\](?:\s|#[^\n]*+)*+", re.MULTILINE)
 _TOO_DEEP = f"more than {MAX_NESTING} lists or tables are inside each other. Write it flatter."
@@ -178,10 +180,11 @@ def make_constraints(entry: Any) -> list[Constraint]:
             f'only_up = "age", got {shorten(entry)}.'
         )
     ((name, value),) = entry.items()
-    first, *_ = parameters = _parameters(name)
+    parameters = _parameters(name)
+    first, several = next(iter(parameters)), _takes_several(parameters)
     if isinstance(value, Mapping):
         return [build(name, {key: _read(name, key, value[key]) for key in value})]
-    if isinstance(value, list) and _takes_several(parameters):
+    if isinstance(value, list) and several:
         return [build(name, {first: value})]
     features = value if isinstance(value, list) else [value]
     for feature in features:
@@ -189,10 +192,7 @@ def make_constraints(entry: Any) -> list[Constraint]:
             raise ConstraintError(
                 f"{name}: the time {feature} is no column. Write the name in quotes."
             )
-    return [
-        build(name, {first: [feature] if _takes_several(parameters) else feature})
-        for feature in features
-    ]
+    return [build(name, {first: [feature] if several else feature}) for feature in features]
 
 
 def write_entry(constraint: Constraint) -> dict[str, Any]:
@@ -249,7 +249,8 @@ def _places(text: str, n_rules: int) -> list[str]:
 
 
 def _line(text: str, place: int) -> str:
-    return f"line {1 + text.count(chr(10), 0, place)}"
+    n_before = text.count("\n", 0, place)
+    return f"line {n_before + 1}"
 
 
 def _parameters(name: Any) -> Mapping[str, inspect.Parameter]:
