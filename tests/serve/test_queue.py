@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
+from mcce.kernels import check_cancellation
 from mcce.serve import ServiceLimits, ServiceSettings, create_app
 from served_bank import (
     FAILING,
@@ -199,7 +200,22 @@ def test_a_predictor_that_hangs_is_504_and_others_are_served(gate):
         until(lambda: client.get("/ready").status_code == 200)
 
     assert hung.status_code == 504
+    assert "the predictor hangs" in hung.json()["detail"][0]["msg"]
     assert alive.json() == {"status": "ok"}
+
+
+def test_work_that_can_be_stopped_is_not_blamed_on_the_predictor(gate):
+    answers = {"person": person(age=FAILING), "answers": [person(age=FAILING, salary=64_000)]}
+    with one_thread(gate, seconds=0.5, patience=4.0) as (client, ask):
+        # As loops of mcce do, it looks whether its time is over.
+        gate.broken = lambda rows: until(check_cancellation)
+        late = client.post("/ranges", json=answers)
+        other = ask(person()).result(120)
+        ready = client.get("/ready")
+
+    assert late.status_code == 504
+    assert late.json()["detail"][0]["msg"] == "it took longer than 4 s: it was stopped"
+    assert other.status_code == ready.status_code == 200
 
 
 def test_a_budget_ends_a_search_with_what_was_found():

@@ -29,27 +29,15 @@ from .describing import describe
 from .middleware import JSON, Guard, Metrics, Observer
 from .pool import Call, Pool
 from .refusals import RefusalError, Refused, refusal_of
-from .settings import ServiceSettings
+from .settings import Directory, ServiceSettings
 from .uploads import Uploads
 
 PAGE = files(__package__).joinpath("page")
 MAX_LISTED_PEOPLE = 200
 TYPES = {"csv": "text/csv", "html": "text/html", "parquet": "application/vnd.apache.parquet"}
+# How routes may refuse, for the description.
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Refused, "description": meaning}
-    for status, meaning in {
-        401: "The token is missing or wrong.",
-        403: "A page of another origin sent it.",
-        404: "There is no such thing.",
-        408: "The body took too long to arrive.",
-        413: "The body is too large.",
-        415: "The body is of another type.",
-        422: "Something in the request does not fit.",
-        429: "Too many requests wait; Retry-After says how long to wait.",
-        502: "The predictor failed.",
-        503: "The service is not ready, or ending.",
-        504: "The predictor does not answer.",
-    }.items()
+    status: {"model": Refused} for status in (401, 403, 404, 408, 413, 415, 422, 429, 502, 503, 504)
 }
 JobName = Annotated[str, Path(max_length=64)]
 BodyT = TypeVar("BodyT")
@@ -61,13 +49,9 @@ class Service:
     def __init__(self, explainer: MCCE, settings: ServiceSettings) -> None:
         limits, self.settings, self.metrics = settings.limits, settings, Metrics()
         self.answerer = Answerer.make(explainer, settings)
-        self.searching = Pool(
-            limits.threads,
-            limits.queue,
-            limits.batch,
-            limits.patience,
-            self.metrics.batches.observe,
-        )
+        self.people = settings.people or Directory(explainer)
+        observe = self.metrics.batches.observe
+        self.searching = Pool(limits.threads, limits.queue, limits.batch, limits.patience, observe)
         # Scores need not wait for searches.
         self.scoring = Pool(1, 4 * limits.queue, 4 * limits.batch, limits.patience)
         self.uploads = Uploads(self.answerer, settings)
@@ -161,17 +145,8 @@ class Application(FastAPI):
         """The description in OpenAPI."""
         if self.openapi_schema is None:
             service, made = self.state.service, super().openapi()
-            parts, typical = made["components"], service.answerer.people.typical
+            parts = made["components"]
             parts["schemas"]["Person"] = service.answerer.people.schema
-            for path in made["paths"].values():
-                if JSON in (
-                    content := path.get("post", {}).get("requestBody", {}).get("content", {})
-                ):
-                    body = parts["schemas"][content[JSON]["schema"]["$ref"].rpartition("/")[2]]
-                    content[JSON]["example"] = {
-                        name: [typical] if "items" in body["properties"][name] else typical
-                        for name in body["required"]
-                    }
             if service.settings.token is not None:
                 parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
                 made["security"] = [{"token": []}]
@@ -236,11 +211,10 @@ async def health() -> dict[str, Any]:
 @router.get("/ready")
 async def ready(service: Served) -> dict[str, Any]:
     """Whether requests would be answered."""
-    pools = (service.searching, service.scoring)
-    if not all(pool.is_ready for pool in pools):
-        raise RefusalError.of(503, "the service is ending, or the predictor hangs", "unready")
-    if any(pool.n_stuck for pool in pools):
-        raise RefusalError.of(503, "the predictor does not answer some requests", "stuck")
+    for pool in (service.searching, service.scoring):
+        if not pool.is_ready or pool.n_stuck:
+            message = "the service is ending, or the predictor does not answer some requests"
+            raise RefusalError.of(503, message, "unready")
     return {"status": "ok"}
 
 
@@ -278,19 +252,15 @@ def list_people(
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED_PEOPLE)] = 50,
 ) -> dict[str, Any]:
     """People to choose from, by a part of their names."""
-    people = service.settings.people
-    if people is None:
-        return {"n_people": 0, "n_found": 0, "people": []}
-    return people.find(query, offset, limit)
+    return service.people.find(query, offset, limit)
 
 
 @router.get("/people/{row}")
 async def find_person(service: Served, row: Annotated[int, Path(ge=0, le=10**9)]) -> dict[str, Any]:
     """A person of the list."""
-    people = service.settings.people
-    if people is None or row >= len(people):
+    if row >= len(service.people):
         raise RefusalError.of(404, "there is no such person", "absent", "path", "row")
-    return people.person(row)
+    return service.people.person(row)
 
 
 @router.post("/score", response_model=bodies.Scores)

@@ -88,27 +88,23 @@ class UploadForm(SearchBody):
     delimiter: str = ","
 
 
-class RangesBody(Body):
-    """Answers of a person, to find their ranges."""
-
-    person: Person
-    answers: People
-    rules: Rules = []
-
-
-class ReceiptBody(Body):
-    """A person and the answer that they keep."""
-
-    person: Person
-    answer: Person
-    rules: Rules = []
-
-
 class RelaxBody(Body):
     """A person without an answer, and the rules."""
 
     person: Person
     rules: Rules = []
+
+
+class RangesBody(RelaxBody):
+    """Answers of a person, to find their ranges."""
+
+    answers: People
+
+
+class ReceiptBody(RelaxBody):
+    """A person and the answer that they keep."""
+
+    answer: Person
 
 
 class Scores(TypedDict):

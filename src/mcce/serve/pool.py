@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any
 
 from starlette.requests import Request
@@ -48,18 +47,14 @@ class Call:
     submitted: float = field(default_factory=time.monotonic)
     result: asyncio.Future[Any] = field(init=False)
 
-    def settle(self, result: Any = None, error: BaseException | None = None) -> None:
-        """Give the result, or what went wrong, unless the call is settled."""
+    def settle(self, result: Any) -> None:
+        """Give the result, or an error, unless the call is settled."""
         if self.result.done():
             return
-        if error is None:
-            self.result.set_result(result)
-        elif isinstance(error, Exception) and not isinstance(error, StopIteration):
-            self.result.set_exception(error)
+        if isinstance(result, Exception):
+            self.result.set_exception(result)
         else:
-            # It would end the event loop.
-            name = type(error).__name__
-            self.settle(error=RefusalError.of(502, f"The predictor raised {name}.", "predictor"))
+            self.result.set_result(result)
 
 
 @dataclass(eq=False)
@@ -70,25 +65,27 @@ class Batch:
     is_retried: bool = False
     is_stuck: bool = False
     cancellation: Cancellation = field(default_factory=Cancellation)
-    outcome: asyncio.Future[tuple[Sequence[Any], BaseException | None]] = field(
+    # The result of each call, or an error.
+    outcome: asyncio.Future[Sequence[Any] | Exception] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
     def has_room(self, call: Call, most: int) -> bool:
         """Whether a call may join."""
-        first = self.calls[:1]
-        is_same = call.key is not None and any(one.key == call.key for one in first)
-        return (
-            is_same and not self.is_retried and sum(c.size for c in self.calls) + call.size <= most
-        )
+        keys, size = {one.key for one in self.calls}, sum(one.size for one in self.calls)
+        return keys == {call.key} != {None} and not self.is_retried and size + call.size <= most
 
-    def compute(self) -> tuple[Sequence[Any], BaseException | None]:
+    def compute(self) -> Sequence[Any] | Exception:
         """What comes of the work, which may raise anything."""
         given = [call.given for call in self.calls]
         try:
-            return context_with(self.cancellation).run(self.calls[0].work, given), None
+            return context_with(self.cancellation).run(self.calls[0].work, given)
+        except Exception as error:
+            return error
         except BaseException as error:
-            return (), error
+            # It would end the event loop.
+            name = type(error).__name__
+            return RefusalError.of(502, f"The predictor raised {name}.", "predictor")
 
 
 class Pool:
@@ -179,7 +176,7 @@ class Pool:
         """Take no more calls, and end those that are not done."""
         self._is_closed = True
         for call in [call for batch in (*self._waiting, *self._running) for call in batch.calls]:
-            call.settle(error=_closing())
+            call.settle(_closing())
             self.leave(call)
         for _ in range(self._n_started):
             self._inbox.put(None)
@@ -208,16 +205,16 @@ class Pool:
         finally:
             self._running.remove(batch)
         self._pace += 0.2 * (time.monotonic() - began - self._pace)
-        self._finish(batch, *batch.outcome.result())
+        self._finish(batch, batch.outcome.result())
 
     def _refuse_late(self, batch: Batch) -> None:
         """Refuse calls that waited so long that their work would not end in time."""
         latest = time.monotonic() - self.seconds
         for call in batch.calls if not batch.is_retried else ():
             if not self.is_ready:
-                call.settle(error=_stuck())
+                call.settle(_stuck())
             elif call.submitted < latest + call.seconds:
-                call.settle(error=self._busy())
+                call.settle(self._busy())
         batch.calls = [call for call in batch.calls if not call.result.done()]
 
     def _start(self, batch: Batch) -> None:
@@ -254,19 +251,19 @@ class Pool:
         if len(batch.calls) > 1:
             self._retry(batch)
         elif not batch.is_retried:
-            batch.calls[0].settle(error=self._late("the predictor hangs or is too slow"))
+            batch.calls[0].settle(self._late("the predictor hangs or is too slow"))
 
-    def _finish(self, batch: Batch, results: Sequence[Any], error: BaseException | None) -> None:
+    def _finish(self, batch: Batch, outcome: Sequence[Any] | Exception) -> None:
         """Settle the calls of a batch; if a shared one failed, each of its calls is tried alone."""
-        if isinstance(error, (CancelledError, ExpiredError)):
-            error = self._late("it was stopped")
-        elif error is not None and len(batch.calls) > 1:
+        if isinstance(outcome, (CancelledError, ExpiredError)):
+            outcome = self._late("it was stopped")
+        elif isinstance(outcome, Exception) and len(batch.calls) > 1:
             # If it was stuck before, they are being tried.
             if not batch.is_stuck:
                 self._retry(batch)
             return
-        for call, result in zip_longest(batch.calls, results):
-            call.settle(result, error)
+        for at, call in enumerate(batch.calls):
+            call.settle(outcome if isinstance(outcome, Exception) else outcome[at])
 
     def _retry(self, batch: Batch) -> None:
         for call in batch.calls:

@@ -1,7 +1,7 @@
 """Uploads: the people of a file, answered in the background, with progress and files to fetch.
 
-Each job has a folder of its own, so several processes can share jobs: one file says how far it is,
-another one how it ended, and removing the folder ends the job.
+Each job has a folder of its own, so several processes can share jobs: a file says how far it is and
+which process works on it, and removing the folder ends it.
 
 Always true: people get the answers that ``mcce explain`` gives them; memory holds the answers of
 one upload; names of jobs cannot be guessed; jobs are few, and are removed after a time.
@@ -18,10 +18,10 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pandas as pd
@@ -33,11 +33,12 @@ from ..errors import McceError, MissingExtraError, ParameterError, shorten
 from ..files.answer_tables import Layout, stream_tables
 from ..files.parts_folder import Answered, BlockRun
 from ..files.people_reader import PeopleReader, PeopleTable
-from ..files.sources import check_delimiter, find_format, open_source
+from ..files.sources import EXTENSIONS, check_delimiter, find_format, open_source
 from ..kernels import IntArray, check_cancellation
 from ..protocols import Callback
 from ..report.html.report_page import ReportOptions, write_page
 from ..runtime.files import replacing
+from ..runtime.progress import Progress
 from .answering import Answerer
 from .bodies import UploadForm
 from .middleware import is_dead
@@ -46,7 +47,7 @@ from .refusals import RefusalError, refusal_of
 from .settings import ServiceSettings
 
 JOB = re.compile(r"[A-Za-z0-9_-]{22}")
-BEGUN, ENDED, UPLOAD = "begun.json", "ended.json", "upload"
+STATE, UPLOAD = "state.json", "upload"
 # Seconds between two notes of progress, and between two looks for jobs to forget.
 NOTED, TENDED = 0.3, 5.0
 TABLES, REPORT = ("answers.csv", "answers.parquet"), "report.html"
@@ -69,71 +70,76 @@ class Uploads:
         if settings.folder is None:
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._pool = Pool(1, self.limits.jobs, 1, self.limits.job_seconds)
-        # Unfinished jobs of this process, and what follows them.
-        self._open: dict[str, asyncio.Task[None] | None] = {}
+        # What follows the unfinished jobs of this process, by name; None while one is received.
+        self._followers: dict[str, asyncio.Task[None] | None] = {}
 
     async def add(self, form: UploadForm) -> str:
         """Begin a job, and return its name."""
         constraints = await run_in_threadpool(self.answerer.read_options, form)
         job = secrets.token_urlsafe(16)
-        self._open[job] = None
+        self._followers[job] = None
         try:
             upload = await run_in_threadpool(self._receive, job, form, constraints)
-            n_people = await run_in_threadpool(upload.count)
-            call = Call(lambda given: [upload.run(n_people)])
+            call = Call(lambda given: [upload.run()])
             self._pool.submit(call)
         except BaseException:
-            del self._open[job]
+            del self._followers[job]
             _forget(self.folder / job)
             raise
-        self._open[job] = asyncio.create_task(self._follow(job, call, n_people))
+        self._followers[job] = asyncio.create_task(self._follow(upload, call))
         return job
 
     def _receive(self, job: str, form: UploadForm, constraints: Sequence[Constraint]) -> Upload:
-        """Keep the file of a job."""
+        """Keep the file of a job, if it is a table of people and not too large."""
         name = (form.file.filename or "")[-200:]
-        suffix = _format(name)
+        suffix = PurePath(name).suffix.lower()
+        if suffix not in EXTENSIONS:
+            message = f"the format must be clear from the name: {', '.join(EXTENSIONS)}"
+            raise RefusalError.of(422, f"{message}, not compressed", "format", "body", "file")
         if len(self._folders()) >= self.limits.jobs:
             refusal = RefusalError.of(429, "too many uploads are kept: remove some", "busy")
             refusal.headers = {"Retry-After": "60"}
             raise refusal
         folder = self.folder / job
         folder.mkdir(mode=0o700)
-        _note_begun(folder, "waiting")
-        path = folder / f"{UPLOAD}.{suffix}"
+        path = folder / f"{UPLOAD}{suffix}"
+        upload = Upload(folder, name, str(path), self.answerer, form, constraints)
+        upload.note("waiting")
         with path.open("xb") as file:
             shutil.copyfileobj(form.file.file, file)
-        return Upload(path, name, self.answerer, form, constraints)
+        upload.n_people = upload.count()
+        upload.note("waiting")
+        return upload
 
-    async def _follow(self, job: str, call: Call, n_people: int) -> None:
-        """Wait for a job, and note how it ended; a job that is removed is cancelled."""
+    async def _follow(self, upload: Upload, call: Call) -> None:
+        """Wait for the end of a job, and note it; the follower of a job that goes is cancelled."""
+        end: dict[str, Any] = {"state": "failed"}
         try:
             try:
-                state = _state("done", n_people, n_people, files=await call.result)
+                end = {"state": "done", "done": upload.n_people, "files": await call.result}
             except RefusalError as error:
-                state = _state("failed", error=error.problems[0].msg)
+                end["error"] = error.problems[0].msg
             except Exception as error:
                 # The message may quote cells.
-                state = _state("failed", error=f"unexpected {type(error).__name__}")
-            await run_in_threadpool(_end, self.folder / job, state)
+                end["error"] = f"unexpected {type(error).__name__}"
+            await run_in_threadpool(upload.end, **end)
         finally:
             self._pool.leave(call)
-            del self._open[job]
+            del self._followers[upload.folder.name]
 
     def state(self, job: str) -> dict[str, Any]:
         """How far a job is."""
-        folder = self.folder / job
-        begun = _read(folder / BEGUN) if JOB.fullmatch(job) else None
-        if begun is None:
+        # Before its state is read: a job that ends now has noted it.
+        is_open, folder = job in self._followers, self.folder / job
+        state = _read(folder) if JOB.fullmatch(job) else None
+        if state is None:
             raise _absent()
-        pid = begun.pop("pid")
-        # This comes before a look at its end: a job that ends now has noted it.
-        lives = job in self._open if pid == os.getpid() else not is_dead(pid)
-        ended = _read(folder / ENDED)
-        if ended is None and not lives:
-            ended = _state("failed", error="the service was ended meanwhile: send it again")
-            _end(folder, ended)
-        return ended or begun
+        pid = state["pid"]
+        lives = is_open if pid == os.getpid() else not is_dead(pid)
+        if state["state"] in ("waiting", "running") and not lives:
+            state |= {"state": "failed", "error": "the service was ended meanwhile: send it again"}
+            _end(folder, state)
+        return state
 
     def file(self, job: str, name: str) -> Path:
         """A file of a job that is done."""
@@ -152,61 +158,73 @@ class Uploads:
         while True:
             await asyncio.sleep(min(TENDED, self.limits.kept_seconds))
             self._cancel_removed()
-            for folder in await run_in_threadpool(self._folders):
-                if await run_in_threadpool(self._is_old, folder):
-                    await run_in_threadpool(_forget, folder)
+            await run_in_threadpool(self._forget_old)
 
     def close(self) -> None:
         """End all jobs of this process."""
         self._pool.close()
 
     def _cancel_removed(self) -> None:
-        for job, task in self._open.items():
-            if task is not None and not (self.folder / job).exists():
-                task.cancel()
+        for job, follower in self._followers.items():
+            if follower is not None and not (self.folder / job).exists():
+                follower.cancel()
 
-    def _is_old(self, folder: Path) -> bool:
-        """Whether a job ended long ago, or a process was killed before it could note a job."""
-        with suppress(RefusalError):
-            if self.state(folder.name)["state"] in ("waiting", "running"):
-                return False
-        with suppress(OSError):
-            return time.time() - folder.stat().st_mtime > self.limits.kept_seconds
-        return False
+    def _forget_old(self) -> None:
+        """Forget jobs that ended long ago, also those whose process was killed at once."""
+        for folder in self._folders():
+            # Others may remove it at this moment.
+            with suppress(OSError):
+                ended = time.time() - folder.stat().st_mtime
+                begun = _read(folder) is not None and self.state(folder.name)
+                is_open = begun and begun["state"] in ("waiting", "running")
+                if ended > self.limits.kept_seconds and not is_open:
+                    _forget(folder)
 
     def _folders(self) -> list[Path]:
         return [one for one in self.folder.iterdir() if JOB.fullmatch(one.name)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Upload:
-    """A file of people, and how they are answered."""
+    """A file of people in the folder of a job, and how they are answered."""
 
-    path: Path
+    folder: Path
+    # What the file was called, and what it is called now.
     name: str
+    path: str
     answerer: Answerer
     form: UploadForm
     constraints: Sequence[Constraint]
+    n_people: int | None = None
+    noted: float = 0.0
+
+    def note(self, state: str, done: int = 0) -> None:
+        """Note how far the job is."""
+        content = {"state": state, "done": done, "total": self.n_people, "error": None}
+        _write(self.folder, content | {"files": [], "pid": os.getpid()})
+        self.noted = time.monotonic()
 
     @contextmanager
     def open(self) -> Iterator[PeopleTable]:
         """The people in the file; errors of ours call it by its own name."""
-        path, form, schema = str(self.path), self.form, self.answerer.explainer.schema_
+        form, schema = self.form, self.answerer.explainer.schema_
+        delimiter, keep = check_delimiter(form.delimiter), [form.name] if form.name else []
         try:
-            with open_source(path, find_format(path), check_delimiter(form.delimiter)) as source:
-                keep = [form.name] if form.name else []
-                yield PeopleTable(source, PeopleReader.plan(path, source, schema, keep=keep))
+            with open_source(self.path, find_format(self.path), delimiter) as source:
+                reader = PeopleReader.plan(self.path, source, schema, keep=keep)
+                yield PeopleTable(source, reader)
         except McceError as error:
-            refusal, own = refusal_of(error), shorten(self.name, 100)[1:-1]
-            said = refusal.problems[0]
-            message = said.msg.replace(path, own)
-            raise RefusalError.of(refusal.status_code, message, said.type, "body", "file") from None
+            problem, own = refusal_of(error).problems[0], shorten(self.name, 100)[1:-1]
+            message = problem.msg.replace(self.path, own)
+            status = refusal_of(error).status_code
+            raise RefusalError.of(status, message, problem.type, "body", "file") from None
 
     def count(self) -> int:
         """How many people there are; raises if the file is no table of people, or too large."""
         limits, n_people = self.answerer.settings.limits, 0
         with self.open() as people:
-            _check_size(self.path, limits.upload_bytes)
+            if self.path.endswith(".parquet"):
+                _check_size(self.path, limits.upload_bytes)
             for block in people.raw_blocks(BLOCK):
                 n_people += block.n_rows
                 if n_people > limits.job_people:
@@ -218,23 +236,22 @@ class Upload:
                 raise ParameterError("The file has no people.")
         return n_people
 
-    def run(self, n_people: int) -> list[str]:
+    def run(self) -> list[str]:
         """Answer all people block by block, and return the names of the files with answers."""
-        show, n_done = self._progress(n_people), 0
-        show(0)
         results: Results = []
 
         def explain(rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
-            nonlocal n_done
-            done_before, first = n_done, answered.n_rows
-            result = self._answers(
-                rows,
-                lambda found: show(done_before + len(rows) - found.n_factuals + found.n_settled),
-            )
-            n_done += len(rows)
-            results.append((first + rows.index.to_numpy(), result))
+            n_done = sum(len(at) for at, _ in results)
+
+            def show(progress: Progress) -> None:
+                if time.monotonic() - self.noted > NOTED:
+                    self.note("running", n_done + progress.n_settled)
+
+            result = self._answers(rows, show)
+            results.append((answered.n_rows + rows.index.to_numpy(), result))
             return result
 
+        self.note("running")
         with self.open() as people:
             layout = self._layout(people.reader)
             work = BlockRun(explain, people.reader, layout)
@@ -249,18 +266,6 @@ class Upload:
     ) -> Counterfactuals[pd.DataFrame]:
         return self.answerer.find_answers(rows, self.constraints, self.form, show=show)
 
-    def _progress(self, n_people: int) -> Callable[[int], None]:
-        """Notes, now and then, how many people are done."""
-        noted = 0.0
-
-        def show(n_done: int) -> None:
-            nonlocal noted
-            if time.monotonic() - noted > NOTED:
-                _note_begun(self.path.parent, "running", n_done, n_people)
-                noted = time.monotonic()
-
-        return show
-
     def _layout(self, reader: PeopleReader) -> Layout:
         """The columns of the answers; ours have a prefix if the file has columns of their names."""
         nobody = self._answers(reader.empty())
@@ -271,13 +276,13 @@ class Upload:
 
     def _write_tables(self, table: pd.DataFrame) -> Iterator[str]:
         """Write the answers in all formats that can be written here."""
-        for path in (self.path.with_name(name) for name in TABLES):
+        for path in (self.folder / name for name in TABLES):
             try:
                 with path.open("xb") as stream:
                     stream_tables([table], find_format(path.name), stream)
                 yield path.name
             except ImportError:
-                path.unlink(missing_ok=True)
+                path.unlink()
 
     def _write_report(self, results: Results, names: list[Any] | None) -> Iterator[str]:
         settings, form = self.answerer.settings, self.form
@@ -291,55 +296,40 @@ class Upload:
             callback=lambda n_shown: check_cancellation(),
         )
         with suppress(MissingExtraError):
-            write_page(self.answerer.explainer, results, self.path.with_name(REPORT), options)
+            write_page(self.answerer.explainer, results, self.folder / REPORT, options)
             yield REPORT
 
-
-def _format(name: str) -> str:
-    """The format of an upload, by its name."""
-    try:
-        if name.lower().endswith(".gz"):
-            raise ParameterError("Uploads are not compressed. Send the file itself.")
-        return find_format(name)
-    except ParameterError as error:
-        message = str(error).replace("Say it with --format", "Formats are")
-        raise RefusalError.of(422, message, "format", "body", "file") from None
+    def end(self, **end: Any) -> None:
+        """Note the end of the job."""
+        state = _read(self.folder)
+        if state is not None:
+            _end(self.folder, state | end)
 
 
-def _check_size(path: Path, most: int) -> None:
+def _check_size(path: str, most: int) -> None:
     """Raise if a Parquet file has more bytes once it is uncompressed, as it says itself."""
-    if path.suffix != ".parquet":
-        return
     import pyarrow.parquet as pq
 
     found = pq.read_metadata(path)
     size = sum(found.row_group(at).total_byte_size for at in range(found.num_row_groups))
     if size > most:
         raise ParameterError(
-            f"The file {str(path)!r} has {size} bytes once it is uncompressed, expected at "
-            f"most {most}. Upload it in parts."
+            f"The file {path!r} has {size} bytes once it is uncompressed, expected at most "
+            f"{most}. Upload it in parts."
         )
 
 
-def _state(state: str, done: int = 0, total: int | None = None, **more: Any) -> dict[str, Any]:
-    return {"state": state, "done": done, "total": total, "error": None, "files": [], **more}
-
-
-def _note_begun(folder: Path, state: str, done: int = 0, total: int | None = None) -> None:
-    _note(folder / BEGUN, _state(state, done, total, pid=os.getpid()))
-
-
-def _note(path: Path, content: dict[str, Any]) -> None:
-    with replacing(path) as stream:
-        stream.write(json.dumps(content).encode())
-
-
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(folder: Path) -> dict[str, Any] | None:
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        state: dict[str, Any] = json.loads((folder / STATE).read_bytes())
     except OSError:
         return None
-    return content
+    return state
+
+
+def _write(folder: Path, state: dict[str, Any]) -> None:
+    with replacing(folder / STATE) as stream:
+        stream.write(json.dumps(state).encode())
 
 
 def _end(folder: Path, state: dict[str, Any]) -> None:
@@ -348,7 +338,7 @@ def _end(folder: Path, state: dict[str, Any]) -> None:
         path.unlink(missing_ok=True)
     # It may have been removed.
     with suppress(OSError):
-        _note(folder / ENDED, state)
+        _write(folder, state)
 
 
 def _forget(folder: Path) -> None:
