@@ -23,9 +23,9 @@ from ..explainer import MCCE
 from ..files.people_reader import PeopleTable
 from ..files.sources import reading
 from ..kernels import IntArray
-from ..report.html.page import Provenance
-from ..report.html.report_page import ReportOptions, check_options, write_page
 from ..report.labels import Labels
+from ..report.page import Provenance
+from ..report.report_page import ReportOptions, check_options, write_page
 from ..runtime.progress import without_prints, without_warnings
 from .arguments import ReportArguments, option_names
 from .inputs import (

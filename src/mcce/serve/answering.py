@@ -32,7 +32,7 @@ from ..protocols import Callback, is_private
 from ..report.labels import Labels
 from ..report.language import languages
 from ..report.letters import write_letters
-from ..report.sentences import CellWords
+from ..report.words import Words
 from ..runtime.files import checksum
 from ..search.config import PRESETS, SearchName, find_search
 from ..tables.columns import is_missing, plain
@@ -269,11 +269,11 @@ def _feature(
     frozen: bool,
     follows: bool,
 ) -> dict[str, Any]:
-    words, label = CellWords(labels), labels.of(feature.name)
+    words, label = Words(labels), labels.of(feature.name)
     low, high = _ends(feature)
     return {
         "name": str(feature.name),
-        "label": words.name(feature.name),
+        "label": words.title(feature.name),
         # How a number is written with its unit, if it has one.
         "unit": None if label.unit[1] == "{number}" else label.unit[1],
         "scale": label.scale,
@@ -293,7 +293,7 @@ def _feature(
     }
 
 
-def _levels(feature: Feature, kind: CellKind, words: CellWords) -> list[dict[str, Any]] | None:
+def _levels(feature: Feature, kind: CellKind, words: Words) -> list[dict[str, Any]] | None:
     """The levels of a category, and the values of a number that have words of their own."""
     if kind.levels is None and not words.labels.of(feature.name).levels:
         return None

@@ -42,7 +42,7 @@ from ..files.sources import (
     open_source,
 )
 from ..kernels import CancelledError, ExpiredError, IntArray, check_cancellation
-from ..report.html.report_page import ReportOptions, write_page
+from ..report.report_page import ReportOptions, write_page
 from ..runtime.files import replacing
 from .answering import Answerer
 from .refusals import RefusalError, refusal_of

@@ -11,24 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import ParameterError, shorten
-from ...privacy.audit_result import Figure, PrivacyAudit
-from ...runtime.files import replacing, writing
-from ...tables.text import short_line
-from ...version import __version__
-from ..labels import Labels
-from ..plots.audits import check_audit, plot_closest_records, plot_membership
-from .page import (
-    MAX_TITLE,
-    Image,
-    PageWords,
-    Part,
-    Table,
-    find_template,
-    make_image,
-    page_style,
-    source_hash,
-)
+from ..errors import ParameterError, shorten
+from ..privacy.audit_result import Figure, PrivacyAudit
+from ..runtime.files import replacing, writing
+from ..tables.text import short_line
+from .labels import Labels
+from .page import Image, Part, Table, find_template, make_image, page_frame
+from .plots.audits import check_audit, plot_closest_records, plot_membership
+from .words import Words
 
 PLACES = 4
 
@@ -78,17 +68,9 @@ def write_privacy_report(
     check_audit(audit)
     if title is not None and not isinstance(title, str):
         raise ParameterError(f"title must be a text or None, got {shorten(title)}.")
-    template, words = find_template("privacy.html"), PageWords(Labels.take(labels))
-    style = page_style(words)
-    text = template.render(
-        say=words.say,
-        language=words.language.code,
-        title=short_line(title or words.language.say("privacy.title"), MAX_TITLE),
-        privacy=AuditSection(audit, words),
-        version=__version__,
-        style=style,
-        style_hash=source_hash(style),
-    )
+    template, words = find_template("privacy.html"), Words(Labels.take(labels))
+    frame = page_frame(words, title or words.say("privacy.title"))
+    text = template.render(**frame, privacy=AuditSection(audit, words))
     with writing(Path(path)), replacing(Path(path)) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
 
@@ -96,12 +78,12 @@ def write_privacy_report(
 class AuditSection:
     """An audit, for the template."""
 
-    def __init__(self, audit: PrivacyAudit, words: PageWords) -> None:
+    def __init__(self, audit: PrivacyAudit, words: Words) -> None:
         self.audit, self.words = audit, words
 
     def say(self, key: str, **values: str) -> str:
         """A text about audits."""
-        return self.words.language.say(f"privacy.{key}", **values)
+        return self.words.say(f"privacy.{key}", **values)
 
     @property
     def outcome(self) -> str:
@@ -110,7 +92,7 @@ class AuditSection:
         n_found = sum(finding in ("leak", "reversed") for finding in findings)
         n_found = n_found or findings.count("hint")
         n_judged = len(findings) - findings.count("unknown")
-        counts = {"n": self.words.number(n_found), "all": self.words.number(n_judged)}
+        counts = {"n": self.words.figure(n_found), "all": self.words.figure(n_judged)}
         known = {} if self.audit.finding == "none" else counts
         return self.say(f"found_{self.audit.finding}", **known)
 
@@ -120,7 +102,7 @@ class AuditSection:
         counts = ("n_released", "n_copies", "n_training", "n_each", "n_reference")
         return [
             (self.say("release"), self.say(f"release_{self.audit.release}")),
-            *((self.say(name), self.words.number(getattr(self.audit, name))) for name in counts),
+            *((self.say(name), self.words.figure(getattr(self.audit, name))) for name in counts),
         ]
 
     @property
@@ -163,7 +145,7 @@ class AuditSection:
         return Part(title, image, table, [self.say(f"about_{name}"), *notes])
 
     def _row(self, figure: Figure) -> list[str]:
-        number = self.words.number
+        number = self.words.figure
         low, high = number(figure.low, PLACES), number(figure.high, PLACES)
         known = figure.low == figure.low
         return [
@@ -181,5 +163,5 @@ class AuditSection:
                 if rest == "auc":
                     return self.say("auc", score=attack)
                 rate = float(rest.removeprefix("tpr_").removesuffix("%"))
-                return self.say("tpr", score=attack, rate=self.words.number(rate, 1))
+                return self.say("tpr", score=attack, rate=self.words.figure(rate, 1))
         return self.say(name)

@@ -20,39 +20,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals.result import Counterfactuals, number_people, take_people
-from ...errors import ParameterError, shorten
-from ...explainer import MCCE, requirements_of
-from ...kernels import IntArray
-from ...parameters import check_count
-from ...privacy.audit_result import PrivacyAudit
-from ...runtime.files import replacing, writing
-from ...tables.text import one_line, short_line
-from ...version import __version__
-from ..labels import Labels
-from ..letters import require_explainer
-from ..plots.audits import check_audit
-from ..plots.style import check_result
+from ..counterfactuals.result import Counterfactuals, number_people, take_people
+from ..errors import ParameterError, shorten
+from ..explainer import MCCE, requirements_of
+from ..kernels import IntArray
+from ..parameters import check_count
+from ..privacy.audit_result import PrivacyAudit
+from ..runtime.files import replacing, writing
+from ..tables.text import one_line
+from ..version import __version__
 from .audit_page import AuditSection
-from .page import (
-    MAX_TITLE,
-    PageWords,
-    Provenance,
-    checksum_of,
-    find_template,
-    page_style,
-    read_file,
-    source_hash,
-)
-from .people_section import (
-    Dumbbells,
-    PeopleSection,
-    PeopleSettings,
-    PersonView,
-    join_results,
-    page_limits,
-)
-from .run_section import RunSection
+from .labels import Labels
+from .letters import require_explainer
+from .overview import RunSection
+from .page import Provenance, checksum_of, find_template, page_frame
+from .people import Axes, PeopleSection, PeopleSettings, PersonView, join_results
+from .plots.audits import check_audit
+from .plots.style import check_result
+from .words import Words
 
 MAX_CARD = 20_000
 # People whose ranges and letters are found at a time; how many changes nothing.
@@ -211,22 +196,14 @@ def _page(
     explainer: MCCE, results: Sequence[Counterfactuals[pd.DataFrame]], options: ReportOptions
 ) -> dict[str, Any]:
     """Everything that the template shows."""
-    words, together = PageWords(options.labels), join_results(results)
+    words, together = Words(options.labels), join_results(results)
     rows = together.people.index.tolist()
     names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
-    limits = page_limits(together, options.n_answers, options.max_people)
-    dumbbells = Dumbbells(explainer.fitted_, words)
-    settings = PeopleSettings(
-        explainer, options.constraints, words, names, dumbbells, options.n_answers, *limits
-    )
+    axes = Axes(explainer.fitted_, words)
+    settings = PeopleSettings(explainer, options.constraints, words, names, axes, options.n_answers)
     shown = rows[: options.max_people]
-
-    script, style = read_file("report.js"), page_style(words)
     return {
-        "words": words,
-        "say": words.say,
-        "language": options.labels.language.code,
-        "title": short_line(options.title or words.say("title"), MAX_TITLE),
+        **page_frame(words, options.title or words.say("report.title"), script="report.js"),
         "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
         "run": RunSection(explainer, together, words, names, options.groups, options.constraints),
         "privacy": None if options.privacy is None else AuditSection(options.privacy, words),
@@ -234,14 +211,10 @@ def _page(
         "shown": set(shown),
         "n_shown": len(shown),
         "n_people": len(rows),
-        "dumbbells": dumbbells,
-        "version": __version__,
+        "axes": axes,
         "seed": explainer.seed_,
         "provenance": options.provenance,
         "fingerprint": _result_checksum(together),
-        "script": script,
-        "style": style,
-        "hashes": {"script": source_hash(script), "style": source_hash(style)},
     }
 
 

@@ -1,29 +1,27 @@
-"""What all pages are made of: words, pictures, tables, templates, and where a report comes from.
+"""What pages are made of: templates, pictures, tables, and where a report comes from.
 
-Always true: a person's fingerprint depends on their own row and answers, never on others; equal
-answers have equal fingerprints on every machine.
+Always true: a page loads nothing, and runs no script but its own; equal content has equal checksums
+on every machine.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from importlib.resources import files
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import missing_extra
-from ...tables.features import to_decimal
-from ..labels import Labels
-from ..plots.style import DARK, LIGHT
-from ..sentences import CellWords
+from ..errors import missing_extra
+from ..tables.text import short_line
+from ..version import __version__
+from .plots.style import DARK, LIGHT
+from .words import Words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,50 +30,15 @@ if TYPE_CHECKING:
 PAPER = {"light": "#ffffff", "dark": "#1d2328"}
 SALT = "mcce"
 MAX_TITLE = 120
-# Hexadecimal digits of a person's fingerprint.
-FINGERPRINT_DIGITS = 16
 
 
-class PageWords:
-    r"""Words and numbers of the page.
+@dataclass(frozen=True)
+class Image:
+    """A picture for a light and a dark page, and what it shows in words."""
 
-    Examples
-    --------
-    >>> words = PageWords(Labels.make({"language": "de"}))
-    >>> words.number(0.12345), words.flag(True)
-    ('0,123', 'ja')
-    """
-
-    def __init__(self, labels: Labels) -> None:
-        self.cells, self.language = CellWords(labels), labels.language
-
-    def say(self, key: str, **values: str | None) -> str:
-        """A text of the page with its placeholders replaced."""
-        return self.language.say(f"report.{key}", **values)
-
-    def say_each(self, *keys: str) -> list[str]:
-        """Several texts of the page."""
-        return [self.say(key) for key in keys]
-
-    def count(self, key: str, number: int) -> str:
-        """So many of something: the text for one of them, or for any other number."""
-        return self.say(f"{key}_one" if number == 1 else key, n=self.number(number))
-
-    def number(self, value: Any, places: int = 3) -> str:
-        """A number; a dash if it is not defined."""
-        if value is None or math.isnan(value):
-            return "\N{EN DASH}"
-        if math.isinf(value):
-            return "\N{INFINITY}" if value > 0 else "\N{MINUS SIGN}\N{INFINITY}"
-        shown = round(to_decimal(value), places)
-        # A number that is not zero must not look like zero.
-        if not shown and value:
-            shown = Decimal(f"{float(value):.1e}")
-        return self.language.number(shown, places=places)
-
-    def flag(self, value: bool) -> str:
-        """Yes or no."""
-        return self.language.messages["values.yes" if value else "values.no"]
+    light: str
+    dark: str
+    alt: str
 
 
 @dataclass(frozen=True)
@@ -106,7 +69,7 @@ def find_template(name: str) -> Any:
         raise missing_extra("Jinja2", "report", "A report") from error
     made = Environment(
         autoescape=True,
-        loader=FunctionLoader(read_file),
+        loader=FunctionLoader(_read),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -114,12 +77,27 @@ def find_template(name: str) -> Any:
     return made.get_template(name)
 
 
-def read_file(name: str) -> str:
+def page_frame(words: Words, title: str, *, script: str | None = None) -> dict[str, Any]:
+    """What the frame of every page shows; ``script`` is the name of a file."""
+    style, code = _style(words), "" if script is None else _read(script)
+    return {
+        "words": words,
+        "say": lambda key, **values: words.say(f"report.{key}", **values),
+        "language": words.language.code,
+        "title": short_line(title, MAX_TITLE),
+        "version": __version__,
+        "style": style,
+        "script": code,
+        "hashes": {"style": _source_hash(style), "script": _source_hash(code)},
+    }
+
+
+def _read(name: str) -> str:
     """A template, script or style of the pages."""
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def page_style(words: PageWords) -> str:
+def _style(words: Words) -> str:
     """The style sheet, with the colours of pictures and the heads that narrow tables show."""
     variables = {
         kind: "".join(f"--{name}:{colour};" for name, colour in vars(theme).items())
@@ -127,22 +105,13 @@ def page_style(words: PageWords) -> str:
     }
     light, dark = (f":root{{--card:{PAPER[kind]};{variables[kind]}}}" for kind in variables)
     dark = f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
-    heads = "".join(f"--{key}:{json.dumps(words.say(key))};" for key in ("now", "after"))
-    return f"{light}{dark}:root{{{heads}}}\n{read_file('report.css')}"
+    heads = "".join(f"--{k}:{json.dumps(words.say(f'report.{k}'))};" for k in ("now", "after"))
+    return f"{light}{dark}:root{{{heads}}}\n{_read('report.css')}"
 
 
-def source_hash(text: str) -> str:
+def _source_hash(text: str) -> str:
     """How a policy of the page names a script or style."""
     return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
-
-
-@dataclass(frozen=True)
-class Image:
-    """A picture for a light and a dark page, and what it shows in words."""
-
-    light: str
-    dark: str
-    alt: str
 
 
 def make_image(draw: Callable[[Axes], Axes], height: float, alt: str) -> Image:

@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...caching import cached_property
-from ...counterfactuals.parts import ALREADY, ANSWERED, UNANSWERED
-from ...counterfactuals.result import Counterfactuals
-from ...errors import ParameterError, shorten
-from ...explainer import MCCE, requirements_of
-from ...kernels import IntArray
-from ...tables.columns import is_measured
-from ...tables.text import short_line
-from ..changes import cells_of
-from ..label_checks import level_key
-from ..plots.person import level_order
-from ..plots.style import best_answers
-from ..plots.summaries import plot_changed_features, plot_group_costs
-from .page import Image, PageWords, Part, Table, make_image
-from .people_section import MAX_NAME, STATUS
+from ..caching import cached_property
+from ..counterfactuals.parts import ALREADY, ANSWERED, UNANSWERED
+from ..counterfactuals.result import Counterfactuals
+from ..errors import ParameterError, shorten
+from ..explainer import MCCE, requirements_of
+from ..kernels import IntArray
+from ..tables.columns import is_measured
+from ..tables.text import short_line
+from .changes import cells_of
+from .labels import level_key
+from .page import Image, Part, Table, make_image
+from .people import MAX_NAME, STATUS
+from .plots.style import best_answers
+from .plots.summaries import plot_changed_features, plot_group_costs
+from .plots.tracks import level_order
+from .words import Words
 
 # Features in the picture.
 MAX_FEATURES = 15
@@ -44,7 +45,7 @@ class RunSection:
 
     explainer: MCCE
     result: Counterfactuals[pd.DataFrame]
-    words: PageWords
+    words: Words
     names: Mapping[int, Any]
     columns_to_compare: Sequence[Hashable] | None
     constraints: Any
@@ -63,15 +64,15 @@ class RunSection:
         n_declined = len(result.people) - self.counts[STATUS[ALREADY]]
         coverage = self.counts[STATUS[ANSWERED]] / n_declined if n_declined else np.nan
         figures = [
-            (words.say("coverage"), words.language.percent(coverage)),
-            (words.say("mean_sparsity"), words.number(best["sparsity"].mean(), 2)),
-            (words.say("mean_distance"), words.number(best["gower"].mean())),
+            (words.say("report.coverage"), words.language.percent(coverage)),
+            (words.say("report.mean_sparsity"), words.figure(best["sparsity"].mean(), 2)),
+            (words.say("report.mean_distance"), words.figure(best["gower"].mean())),
         ]
         if "plausibility" in best:
             middle = best["plausibility"].median()
-            figures.append((words.say("median_plausibility"), words.number(middle, 2)))
+            figures.append((words.say("report.median_plausibility"), words.figure(middle, 2)))
         per_person = result.n_evaluated / n_declined if n_declined else np.nan
-        figures.append((words.say("evaluated"), words.number(per_person, 0)))
+        figures.append((words.say("report.evaluated"), words.figure(per_person, 0)))
         return figures
 
     @cached_property
@@ -81,10 +82,10 @@ class RunSection:
             return None
         return make_image(
             lambda axes: plot_changed_features(
-                self.result, n_features=MAX_FEATURES, labels=self.words.cells.labels, ax=axes
+                self.result, n_features=MAX_FEATURES, labels=self.words.labels, ax=axes
             ),
             1.2 + 0.36 * min(MAX_FEATURES, len(self._n_changed)),
-            self.words.say("changed_alt"),
+            self.words.say("report.changed_alt"),
         )
 
     @property
@@ -92,11 +93,11 @@ class RunSection:
         """Which features change, as a table."""
         words, n_answered = self.words, max(1, self.counts[STATUS[ANSWERED]])
         rows = [
-            [words.cells.name(name), words.number(n), words.language.percent(n / n_answered)]
+            [words.title(name), words.figure(n), words.language.percent(n / n_answered)]
             for name, n in self._n_changed
         ]
-        heads = words.say_each("feature", "people", "share")
-        return Table(words.say("changed_caption"), heads, rows)
+        heads = [words.say(f"report.{key}") for key in ("feature", "people", "share")]
+        return Table(words.say("report.changed_caption"), heads, rows)
 
     @cached_property
     def _n_changed(self) -> list[tuple[Hashable, int]]:
@@ -107,10 +108,10 @@ class RunSection:
     @property
     def reasons(self) -> list[tuple[str, list[int]]]:
         """Why which people have no answer, the most frequent reason first."""
-        people, messages = self.result.people, self.words.language.messages
+        people = self.result.people
         missing = people[people["status"] == UNANSWERED]
         without = [
-            (messages[f"nothing.{kind}"], rows.index.tolist())
+            (self.words.say(f"nothing.{kind}"), rows.index.tolist())
             for kind, rows in missing.groupby("reason_kind", sort=False)
         ]
         return sorted(without, key=lambda pair: -len(pair[1]))
@@ -150,12 +151,15 @@ class RunSection:
         facts = []
         if fitted.value_counts:
             n_train = int(fitted.value_counts[0].sum())
-            facts.append((words.say("n_train"), words.number(n_train)))
+            facts.append((words.say("report.n_train"), words.figure(n_train)))
             facts.append(
-                (words.say("share_desired"), words.language.percent(fitted.n_desired / n_train))
+                (
+                    words.say("report.share_desired"),
+                    words.language.percent(fitted.n_desired / n_train),
+                )
             )
-        facts.append((words.say("n_desired"), words.number(fitted.n_desired)))
-        facts.append((words.say("n_features"), words.number(len(fitted.schema.features))))
+        facts.append((words.say("report.n_desired"), words.figure(fitted.n_desired)))
+        facts.append((words.say("report.n_features"), words.figure(len(fitted.schema.features))))
         return facts
 
     @property
@@ -164,17 +168,20 @@ class RunSection:
         words = self.words
         rows = [
             [
-                words.cells.name(feature.name),
+                words.title(feature.name),
                 short_line(feature.name),
-                words.say(f"kind_{feature.kind}"),
-                words.say("role_held" if feature.immutable else "role_free"),
-                words.number(len(feature.known)),
+                words.say(f"report.kind_{feature.kind}"),
+                words.say("report.role_held" if feature.immutable else "report.role_free"),
+                words.figure(len(feature.known)),
                 words.flag(feature.has_missing),
             ]
             for feature in self.explainer.schema_.features
         ]
-        heads = words.say_each("feature", "column", "kind", "role", "values", "missing")
-        return Table(words.say("columns_caption"), heads, rows, numeric=False)
+        heads = [
+            words.say(f"report.{key}")
+            for key in ("feature", "column", "kind", "role", "values", "missing")
+        ]
+        return Table(words.say("report.columns_caption"), heads, rows, numeric=False)
 
     @cached_property
     def groups(self) -> list[Part]:
@@ -209,7 +216,7 @@ class RunSection:
             [len(order) if c is None else order[level_key(c)] for c in cells], np.int64
         )
         members = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
-        texts = self.words.cells.values(name, [cells[at[0]] for at in members])
+        texts = self.words.values(name, [cells[at[0]] for at in members])
         joined: dict[str, list[int]] = {}
         for text, at in zip(texts, members, strict=True):
             # Long levels may look alike; such groups are shown as one.
@@ -223,19 +230,24 @@ class RunSection:
         for part in sorted(parts.dropna().unique()):
             at = np.flatnonzero(parts == part)
             ends = cells_of(pd.Series([column.iloc[at].min(), column.iloc[at].max()]))
-            low, high = self.words.cells.values(column.name, ends)
-            members[self.words.say("from_to", low=low, high=high)] = at
+            low, high = self.words.values(column.name, ends)
+            members[self.words.say("report.from_to", low=low, high=high)] = at
         missing = np.flatnonzero(parts.isna())
         if missing.size:
-            members[self.words.language.messages["values.missing"]] = missing
+            members[self.words.say("values.missing")] = missing
         return members
 
     def _group(self, name: Hashable) -> Part:
         """The costs by the groups of one column."""
         words, result, members = self.words, self.result, self._members(name)
-        title = words.cells.name(name)
-        heads = words.say_each("declined_people", "no_answer", "mean_sparsity", "mean_distance")
-        table = Table(words.say("group_caption", name=title), [title, *heads], self._costs(members))
+        title = words.title(name)
+        heads = [
+            words.say(f"report.{key}")
+            for key in ("declined_people", "no_answer", "mean_sparsity", "mean_distance")
+        ]
+        table = Table(
+            words.say("report.group_caption", name=title), [title, *heads], self._costs(members)
+        )
         if not len(result.frame):
             return Part(title, None, table)
         codes = np.zeros(len(result.people), dtype=np.int64)
@@ -243,14 +255,14 @@ class RunSection:
             codes[at] = code
         groups = pd.Series(pd.Categorical.from_codes(codes, pd.Index(list(members)), ordered=True))
         image = make_image(
-            lambda axes: plot_group_costs(result, groups, labels=words.cells.labels, ax=axes),
+            lambda axes: plot_group_costs(result, groups, labels=words.labels, ax=axes),
             1.0 + 0.42 * len(members),
-            words.say("group_alt", name=title),
+            words.say("report.group_alt", name=title),
         )
         return Part(title, image, table)
 
     def _costs(self, members: dict[str, IntArray]) -> list[list[str]]:
-        result, number = self.result, self.words.number
+        result, number = self.result, self.words.figure
         best = best_answers(result)
         costs = result.measures[["sparsity", "gower"]].iloc[best].set_axis(result.owner[best])
         status = result.people["status"].to_numpy()
