@@ -7,20 +7,27 @@ and no cell of a person.
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import ParameterError, shorten
+from ..errors import ParameterError, missing_extra, shorten
 from ..privacy.audit_result import Figure, PrivacyAudit
 from ..runtime.files import replacing, writing
 from ..tables.text import short_line
 from .labels import Labels
-from .page import Image, Part, Table, find_template, make_image, page_frame
+from .page import PAPER, Table, find_template, page_frame
 from .plots.audits import check_audit, plot_closest_records, plot_membership
 from .words import Words
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 PLACES = 4
+SALT = "mcce"
 
 
 def write_privacy_report(
@@ -139,9 +146,7 @@ class AuditSection:
         title = self.say(f"h_{name}")
         heads = [self.say(key) for key in ("figure", "value", "interval", "null", "verdict")]
         chosen = [f for f in self.audit.figures if f.name.startswith(tuple(starts))]
-        table = Table(
-            self.say("caption", name=title), heads, [self._row(f) for f in chosen], numeric=False
-        )
+        table = Table(self.say("caption", name=title), heads, [self._row(f) for f in chosen])
         return Part(title, image, table, [self.say(f"about_{name}"), *notes])
 
     def _row(self, figure: Figure) -> list[str]:
@@ -165,3 +170,46 @@ class AuditSection:
                 rate = float(rest.removeprefix("tpr_").removesuffix("%"))
                 return self.say("tpr", score=attack, rate=self.words.figure(rate, 1))
         return self.say(name)
+
+
+@dataclass(frozen=True)
+class Image:
+    """A picture for a light and a dark page, and what it shows in words."""
+
+    light: str
+    dark: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an audit: a heading, sentences, a picture if there is one, and a table."""
+
+    title: str
+    image: Image | None
+    table: Table
+    about: Sequence[str]
+
+
+def make_image(draw: Callable[[Axes], Axes], height: float, alt: str) -> Image:
+    """A picture on backgrounds of both kinds."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise missing_extra("matplotlib", "report", "A report") from error
+    uris = {}
+    # The same salt and no date: the same pictures have the same bytes.
+    with mpl.rc_context({"svg.hashsalt": SALT, "svg.fonttype": "path"}):
+        for name, paper in PAPER.items():
+            figure = Figure(figsize=(7.5, height), facecolor=paper, layout="constrained")
+            FigureCanvasSVG(figure)
+            axes = figure.add_subplot()
+            axes.set_facecolor(paper)
+            draw(axes)
+            content = BytesIO()
+            figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+            code = b64encode(content.getvalue()).decode("ascii")
+            uris[name] = f"data:image/svg+xml;base64,{code}"
+    return Image(uris["light"], uris["dark"], alt)

@@ -39,7 +39,7 @@ from .language import Language, check_template, find_language
 
 # Placeholders of texts about a change, and of those about the person's own value.
 CHANGE, OWN = frozenset({"before", "after"}), frozenset({"before"})
-DECISION = ("declined", "already", "would", "reason", "reasons", "closing")
+DECISION = ("yes", "no", "declined", "already", "would", "reason", "reasons", "closing")
 DIRECTIONS = ("more", "less", "change")
 # Takes what a file says and its place there; gives it in the form that letters use.
 Check = Callable[[Any, str], Any]

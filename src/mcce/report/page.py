@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,42 +22,22 @@ from ..version import __version__
 from .plots.style import DARK, LIGHT
 from .words import Words
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 # Backgrounds of the page, as in its style sheet.
 PAPER = {"light": "#ffffff", "dark": "#1d2328"}
-SALT = "mcce"
 MAX_TITLE = 120
 
 
 @dataclass(frozen=True)
-class Image:
-    """A picture for a light and a dark page, and what it shows in words."""
-
-    light: str
-    dark: str
-    alt: str
-
-
-@dataclass(frozen=True)
 class Table:
-    """A table: what it shows, its heads, and rows of texts, the first of each being its head."""
+    """A table: what it shows, its heads, and rows of texts, the first of each being its head.
+
+    ``bars`` are shares that are drawn beside the rows.
+    """
 
     caption: str
     heads: list[str]
     rows: list[list[str]]
-    numeric: bool = True
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a section: a heading, a picture, a table and sentences above them."""
-
-    title: str
-    image: Image | None
-    table: Table
-    about: Sequence[str] = ()
+    bars: Sequence[float] = ()
 
 
 def find_template(name: str) -> Any:
@@ -82,7 +61,6 @@ def page_frame(words: Words, title: str, *, script: str | None = None) -> dict[s
     style, code = _style(words), "" if script is None else _read(script)
     return {
         "words": words,
-        "say": lambda key, **values: words.say(f"report.{key}", **values),
         "language": words.language.code,
         "title": short_line(title, MAX_TITLE),
         "version": __version__,
@@ -105,37 +83,14 @@ def _style(words: Words) -> str:
     }
     light, dark = (f":root{{--card:{PAPER[kind]};{variables[kind]}}}" for kind in variables)
     dark = f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
-    heads = "".join(f"--{k}:{json.dumps(words.say(f'report.{k}'))};" for k in ("now", "after"))
+    keys = ("now", "after", "would_do")
+    heads = "".join(f"--{key}:{json.dumps(words.say(f'report.{key}'))};" for key in keys)
     return f"{light}{dark}:root{{{heads}}}\n{_read('report.css')}"
 
 
 def _source_hash(text: str) -> str:
     """How a policy of the page names a script or style."""
     return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
-
-
-def make_image(draw: Callable[[Axes], Axes], height: float, alt: str) -> Image:
-    """A picture on backgrounds of both kinds."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("matplotlib", "report", "A report") from error
-    uris = {}
-    # The same salt and no date: the same pictures have the same bytes.
-    with mpl.rc_context({"svg.hashsalt": SALT, "svg.fonttype": "path"}):
-        for name, paper in PAPER.items():
-            figure = Figure(figsize=(7.5, height), facecolor=paper, layout="constrained")
-            FigureCanvasSVG(figure)
-            axes = figure.add_subplot()
-            axes.set_facecolor(paper)
-            draw(axes)
-            content = BytesIO()
-            figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
-            code = b64encode(content.getvalue()).decode("ascii")
-            uris[name] = f"data:image/svg+xml;base64,{code}"
-    return Image(uris["light"], uris["dark"], alt)
 
 
 @dataclass(frozen=True)
@@ -147,10 +102,10 @@ class Provenance:
     >>> made = Provenance("mcce report bank.mcce people.csv", "report.html")
     >>> made.run
     'mcce report bank.mcce people.csv -o report.html'
-    >>> made.of_person(17)
-    'mcce report bank.mcce people.csv --row 17 -o person-17.html'
-    >>> Provenance().of_person(17)
-    'explainer.explain(people.iloc[[17]])'
+    >>> made.of_person
+    'mcce report bank.mcce people.csv --row ROW -o person-ROW.html'
+    >>> Provenance().of_person
+    'explainer.explain(people.iloc[[ROW]])'
     """
 
     command: str | None = None
@@ -166,11 +121,12 @@ class Provenance:
         rows = "".join(f" --row {row}" for row in self.rows)
         return f"{self.command}{rows} -o {self.output}"
 
-    def of_person(self, row: int) -> str:
-        """The command that gives one person the same answers again."""
+    @property
+    def of_person(self) -> str:
+        """The command that gives one person the same answers again, in which ROW is their row."""
         if self.command is None:
-            return f"explainer.explain(people.iloc[[{row}]])"
-        return f"{self.command} --row {row} -o person-{row}.html"
+            return "explainer.explain(people.iloc[[ROW]])"
+        return f"{self.command} --row ROW -o person-ROW.html"
 
 
 def checksum_of(content: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a report says about each person, as plain texts and small pictures for a template.
+"""What a report says about each declined person, as plain texts and small pictures.
 
 A file of people may give several results, one for each set of dtypes, and the predictor sees each
 as ``explain`` did. Pictures of changes are numbers for an SVG of a few hundred bytes; all changes
@@ -11,18 +11,18 @@ never on others.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ..counterfactuals.parts import ALREADY, ANSWERED, UNANSWERED
+from ..counterfactuals.anonymous import AnonymousAnswers
+from ..counterfactuals.parts import ALREADY, ANSWERED
 from ..counterfactuals.result import Counterfactuals
 from ..explainer import MCCE, requirements_of
 from ..fitted import Fitted
-from ..tables.features import Feature
 from ..tables.text import short_line
 from ..version import __version__
 from .changes import Change, cells_by_answer, cells_of, read_changes, shown_share
@@ -31,9 +31,7 @@ from .page import checksum_of
 from .plots.tracks import Track
 from .words import Words
 
-# Keys of their words, in the order of the page.
-STATUS = {ANSWERED: "answered", UNANSWERED: "no_answer", ALREADY: "already_desired"}
-MAX_NAME, MAX_REASON, MAX_LETTER = 60, 600, 4_000
+MAX_NAME, MAX_REASON, MAX_LETTER = 60, 300, 4_000
 # Other levels that are listed.
 MAX_SHOWN_LEVELS = 6
 # So that the page of a wide table stays small: cells of a person, and changes of an answer.
@@ -61,10 +59,10 @@ class ChangeView:
 
 @dataclass(frozen=True)
 class AnswerView:
-    """An answer: its rank, figures as pairs of term and text, remarks and changes."""
+    """An answer: its rank, figures, remarks and changes."""
 
     rank: int
-    figures: list[tuple[str, str]]
+    figures: list[str]
     remarks: list[str]
     changes: list[ChangeView]
     n_left_out: int
@@ -76,16 +74,15 @@ class PersonView:
 
     row: int
     name: str
-    status: str
+    answered: bool
     score: str
-    letter: str
-    reason: str
+    letter: list[str]
     remarks: list[str]
     answers: list[AnswerView]
     n_left_out: int
-    held: list[tuple[str, str]]
-    unchanged: list[tuple[str, str]]
-    n_unchanged: int
+    held: str
+    cells: list[tuple[str, str]]
+    reason: str
     fingerprint: str
 
 
@@ -96,76 +93,72 @@ class PeopleSettings:
     explainer: MCCE
     constraints: Any
     words: Words
-    names: Mapping[int, Any]
+    names: Mapping[int, str]
     axes: Axes
     n_answers: int
 
 
 class PeopleSection:
-    """The people of one numbered, final result, for the template."""
+    """The declined people of one numbered, final result, for the template."""
 
     def __init__(self, result: Counterfactuals[pd.DataFrame], settings: PeopleSettings) -> None:
         explainer, constraints = settings.explainer, settings.constraints
         required = requirements_of(explainer, constraints)
-        self.settings, self.words, self.schema = settings, settings.words, explainer.schema_
-        self.result = result
+        self.result, self.settings, self.words = result, settings, settings.words
+        self.schema, self.anonymous = explainer.schema_, result.anonymous
         self.own, self.new = _columns(result.factuals), _columns(result.frame)
-        self.people = result.people.to_dict("records")
+        self.people, self.measures = (
+            table.to_dict("records") for table in (result.people, result.measures)
+        )
         self.rows = result.people.index.tolist()
-        self.measures = result.measures.to_dict("records")
-        self.ranks = result.frame.index.get_level_values("rank").tolist()
         self.answers: list[list[int]] = [[] for _ in self.rows]
         for answer, place in enumerate(result.owner.tolist()):
             self.answers[place].append(answer)
         follow = [column.feature.name for column in required.computed]
-        self.changes = [
-            [*answer.actions, *answer.consequences]
-            for answer in read_changes(replace(result, anonymous=None), self.schema, follow)
-        ]
-        self.anonymous = result.anonymous
+        exact = read_changes(replace(result, anonymous=None), self.schema, follow)
+        self.changes = [[*answer.actions, *answer.consequences] for answer in exact]
+        self.yes, _ = self.words.verdicts(explainer.decision_)
         labels = self.words.labels
         letters = write_letters(explainer, result, labels, ranges=True, constraints=constraints)
         self.letters = letters.people["text"].tolist()
-        robustness = explainer.robustness(result, constraints=constraints)
-        self.robustness = robustness.to_dict("records")
         frozen = required.constraints.frozen(self.schema.encode(result.factuals))
+        self.free = np.zeros(len(self.rows), dtype=bool)
         self.frozen = {self.schema.names[position]: whose for position, whose in frozen.items()}
 
     def views(self) -> Iterator[PersonView]:
-        """Everybody, as the page shows them."""
-        return map(self._person, range(len(self.rows)))
+        """Everybody who is declined, as the page shows them."""
+        declined = [at for at, about in enumerate(self.people) if about["status"] != ALREADY]
+        return map(self._person, declined)
 
     def _person(self, place: int) -> PersonView:
-        row, about, answers = self.rows[place], self.people[place], self.answers[place]
-        shown = answers[: self.settings.n_answers]
-        touched = {change.feature for answer in shown for change in self.changes[answer]}
-        held = [feature.name for feature in self.schema.features if self._is_held(feature, place)]
-        same = [name for name in self.own if name not in touched and name not in held]
-        name = short_line(self.settings.names.get(row, row), MAX_NAME)
-        letter = self.letters[place]
+        words, row, about = self.words, self.rows[place], self.people[place]
+        answers = self.answers[place][: self.settings.n_answers]
+        letter, titles = self.letters[place], self._held(place)
+        letter = letter if len(letter) <= MAX_LETTER else f"{letter[:MAX_LETTER]}…"
+        n_more = max(0, len(titles) - MAX_SHOWN_CELLS)
+        own = list(self.own.items())[:MAX_SHOWN_CELLS]
         return PersonView(
             row=row,
-            name=self.words.say("report.person", name=name),
-            status=STATUS[about["status"]],
-            score=self.words.figure(about["score"]),
-            letter=letter if len(letter) <= MAX_LETTER else f"{letter[:MAX_LETTER]}…",
-            reason=short_line(about["reason"], MAX_REASON),
+            name=words.say("report.person", name=self.settings.names[row]),
+            answered=about["status"] == ANSWERED,
+            score=words.figure(about["score"]),
+            letter=letter.split("\n\n"),
             remarks=self._remarks(about),
-            answers=[self._answer(answer, place) for answer in shown],
-            n_left_out=len(answers) - len(shown),
-            held=self._cells(held[:MAX_SHOWN_CELLS], place),
-            unchanged=self._cells(same[: max(0, MAX_SHOWN_CELLS - len(held))], place),
-            n_unchanged=len(held) + len(same),
+            answers=[self._answer(answer, place) for answer in answers],
+            n_left_out=len(self.answers[place]) - len(answers),
+            held=", ".join(titles[:MAX_SHOWN_CELLS]) + (f", … +{n_more}" if n_more else ""),
+            cells=[(words.title(n), words.values(n, [cells[place]])[0]) for n, cells in own],
+            reason=short_line(about["reason"], MAX_REASON),
             fingerprint=self._fingerprint(place)[:FINGERPRINT_DIGITS],
         )
 
-    def _is_held(self, feature: Feature, place: int) -> bool:
-        frozen = self.frozen.get(feature.name)
-        return feature.immutable or (frozen is not None and bool(frozen[place]))
-
-    def _cells(self, names: Sequence[Hashable], place: int) -> list[tuple[str, str]]:
-        words = self.words
-        return [(words.title(n), words.values(n, [self.own[n][place]])[0]) for n in names]
+    def _held(self, place: int) -> list[str]:
+        """Features that stay as they are, for everybody or for this person."""
+        return [
+            self.words.title(feature.name)
+            for feature in self.schema.features
+            if feature.immutable or self.frozen.get(feature.name, self.free)[place]
+        ]
 
     def _remarks(self, about: Mapping[Hashable, Any]) -> list[str]:
         remarks = []
@@ -178,82 +171,62 @@ class PeopleSection:
         return remarks
 
     def _answer(self, answer: int, place: int) -> AnswerView:
-        listed, measures = (
-            self.changes[answer],
-            {**self.measures[answer], **self.robustness[answer]},
-        )
-        shown = listed[:MAX_SHOWN_CHANGES]
+        words, measures, listed = self.words, self.measures[answer], self.changes[answer]
+        figures = [words.say("report.of_score", score=words.figure(measures["score"]))]
+        if word := measures.get("margin_word"):
+            figures.append(words.say("report.of_margin", word=words.say(f"report.sure_{word}")))
+        if "plausibility" in measures:
+            usual = words.say(f"report.usual_{how_usual(measures['plausibility'])}")
+            figures.append(words.say("report.of_plausibility", word=usual))
         remarks = [
-            self.words.say(f"report.remark_{key}")
+            words.say(f"report.remark_{key}", yes=self.yes)
             for key in ("no_reference_group", "proven")
             if measures.get(key) is True
         ]
         if self.anonymous is not None:
-            remarks.append(self._widened(answer))
-        changes, n_left_out = (
-            [self._change(c, answer, place) for c in shown],
-            len(listed) - len(shown),
-        )
-        return AnswerView(self.ranks[answer], self._figures(measures), remarks, changes, n_left_out)
+            remarks.append(self._widened(answer, self.anonymous))
+        changes = [self._change(one, answer, place) for one in listed[:MAX_SHOWN_CHANGES]]
+        rank = self.result.frame.index[answer][1]
+        return AnswerView(rank, figures, remarks, changes, len(listed) - len(changes))
 
-    def _widened(self, answer: int) -> str:
+    def _widened(self, answer: int, anonymous: AnonymousAnswers[pd.DataFrame]) -> str:
         """What an anonymous answer says, and how many people it fits."""
-        assert self.anonymous is not None
-        measures = self.anonymous.measures.iloc[answer]
+        measures = anonymous.measures.iloc[answer]
         return self.words.say(
             "report.remark_anonymous",
-            cells=self.words.row(cells_by_answer(self.anonymous)[answer]),
+            cells=self.words.row(cells_by_answer(anonymous)[answer]),
             crowd=str(measures["crowd"]),
             share=self.words.language.percent(shown_share(measures["pureness"])),
         )
 
-    def _figures(self, measures: Mapping[Hashable, Any]) -> list[tuple[str, str]]:
-        words, word = self.words, measures.get("margin_word")
-        margin = words.figure(measures["margin"])
-        figures = {
-            "score": words.figure(measures["score"]),
-            "sparsity": words.figure(measures["sparsity"]),
-            "distance": words.figure(measures["gower"]),
-            "plausibility": words.figure(measures.get("plausibility"), 2),
-            "margin": f"{margin} ({words.say(f'report.margin_{word}')})" if word else margin,
-            "stability": words.language.percent(measures["stability"]),
-            "minimal": words.flag(measures["minimal"]),
-        }
-        return [(words.say(f"report.{key}"), text) for key, text in figures.items()]
-
     def _change(self, change: Change, answer: int, place: int) -> ChangeView:
         words, name, found = self.words, change.feature, change.found
-        low, high = found.get("low"), found.get("high")
-        others = ""
-        if low is not None:
-            others = self._interval(change)
-        elif found.get("others") is not None and found["kind"] == "categorical":
-            others = self._levels(name, found["others"])
-        ends = [] if low is None else [low, high]
+        ends = [] if found.get("low") is None else [found["low"], found["high"]]
         before, after = words.values(name, [change.before, change.after])
-        if change.is_number and change.after is not None:
+        if ends:
+            # A number that a person would have to reach is not rounded.
             after = words.cell(name, change.after)
         axis = self.settings.axes.of(name)
         cells = (self.result.factuals[name].iloc[[place]], self.result.frame[name].iloc[[answer]])
         places = [at for column in (*cells, pd.Series(ends)) for at in axis.places(column)]
+        others = self._others(name, found) if found else ""
         return ChangeView(words.title(name), before, after, others, change.follows, axis, places)
 
-    def _interval(self, change: Change) -> str:
-        found = change.found
-        low, high = (None if found[f"{e}_open"] else found[e] for e in ("low", "high"))
-        if low is None and high is None:
-            return self.words.say("report.any_value")
-        if low == high:
-            return self.words.say("report.only_this")
-        return self.words.between(change.feature, low, high)
-
-    def _levels(self, name: Hashable, others: Sequence[Any]) -> str:
+    def _others(self, name: Hashable, found: Mapping[str, Any]) -> str:
+        """Which other values would do."""
+        words, others = self.words, found["others"]
+        low, high = (None if found[f"{end}_open"] else found[end] for end in ("low", "high"))
+        if found["low"] is not None and found["low"] != found["high"]:
+            if low is None and high is None:
+                return words.say("report.any_value")
+            return words.between(name, low, high)
+        if found["kind"] != "categorical":
+            return ""
         if not others:
-            return self.words.say("report.only_this")
-        shown = ", ".join(self.words.values(name, list(others[:MAX_SHOWN_LEVELS])))
+            return words.say("report.only_this")
+        shown = ", ".join(words.values(name, list(others[:MAX_SHOWN_LEVELS])))
         n_more = len(others) - MAX_SHOWN_LEVELS
-        more = f" {self.words.say('report.more_levels', n=str(n_more))}" if n_more > 0 else ""
-        return f"{self.words.say('report.also', levels=shown)}{more}"
+        return f"{shown} {words.say('report.more_levels', n=str(n_more))}" if n_more > 0 else shown
 
     def _fingerprint(self, place: int) -> str:
         rows = [{str(name): cells[place] for name, cells in self.own.items()}]
@@ -270,28 +243,9 @@ def _columns(frame: pd.DataFrame) -> dict[Hashable, list[Any]]:
     return {name: cells_of(column) for name, column in frame.items()}
 
 
-def join_results(
-    results: Sequence[Counterfactuals[pd.DataFrame]],
-) -> Counterfactuals[pd.DataFrame]:
-    """The results of all people as one, in their order; for counting, not for the predictor."""
-    first = results[0]
-    if len(results) == 1:
-        return first
-    tables = {
-        name: pd.concat([getattr(result, name) for result in results]).sort_index(kind="stable")
-        for name in ("factuals", "people", "frame", "measures", "nearest_misses")
-    }
-    owner = tables["people"].index.get_indexer(tables["frame"].index.get_level_values("factual"))
-    return replace(
-        first,
-        **tables,
-        owner=np.asarray(owner, dtype=np.int64),
-        n_evaluated=sum(result.n_evaluated for result in results),
-        n_unstable=sum(result.n_unstable for result in results),
-        stopped=any(result.stopped for result in results),
-        anonymous=None,
-        _ranges=None,
-    )
+def how_usual(plausibility: float) -> str:
+    """A word for the share of real people who look at least as unusual."""
+    return "common" if plausibility >= 0.25 else "uncommon" if plausibility >= 0.05 else "rare"
 
 
 @dataclass(frozen=True)

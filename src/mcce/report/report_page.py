@@ -11,7 +11,7 @@ same version of matplotlib; nothing in it is loaded from elsewhere.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..counterfactuals.parts import ALREADY
 from ..counterfactuals.result import Counterfactuals, number_people, take_people
 from ..errors import ParameterError, shorten
 from ..explainer import MCCE, requirements_of
@@ -27,14 +28,14 @@ from ..kernels import IntArray
 from ..parameters import check_count
 from ..privacy.audit_result import PrivacyAudit
 from ..runtime.files import replacing, writing
-from ..tables.text import one_line
+from ..tables.text import one_line, short_line
 from ..version import __version__
 from .audit_page import AuditSection
+from .board import Appendix, Board
 from .labels import Labels
 from .letters import require_explainer
-from .overview import RunSection
 from .page import Provenance, checksum_of, find_template, page_frame
-from .people import Axes, PeopleSection, PeopleSettings, PersonView, join_results
+from .people import MAX_NAME, Axes, PeopleSection, PeopleSettings, PersonView
 from .plots.audits import check_audit
 from .plots.style import check_result
 from .words import Words
@@ -196,35 +197,42 @@ def _page(
     explainer: MCCE, results: Sequence[Counterfactuals[pd.DataFrame]], options: ReportOptions
 ) -> dict[str, Any]:
     """Everything that the template shows."""
-    words, together = Words(options.labels), join_results(results)
-    rows = together.people.index.tolist()
-    names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
-    axes = Axes(explainer.fitted_, words)
+    words, decision = Words(options.labels), explainer.decision_
+    status = pd.concat([result.people["status"] for result in results]).sort_index()
+    declined, rows = status.index[status != ALREADY].tolist(), status.index.tolist()
+    given = rows if options.names is None else options.names
+    names = {row: short_line(name, MAX_NAME) for row, name in zip(rows, given, strict=True)}
+    axes, board = Axes(explainer.fitted_, words), Board(explainer, results, words, options.groups)
     settings = PeopleSettings(explainer, options.constraints, words, names, axes, options.n_answers)
-    shown = rows[: options.max_people]
+    shown, listed = set(declined[: options.max_people]), list[PersonView]()
     return {
         **page_frame(words, options.title or words.say("report.title"), script="report.js"),
-        "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
-        "run": RunSection(explainer, together, words, names, options.groups, options.constraints),
+        "say": board.say,
+        "rule": words.rule(decision),
+        "board": board,
+        "appendix": Appendix(explainer, words, options.constraints),
         "privacy": None if options.privacy is None else AuditSection(options.privacy, words),
-        "people": _everybody(results, shown, settings, options.callback),
-        "shown": set(shown),
+        "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
+        "people": _everybody(results, shown, settings, options.callback, listed),
+        "listed": listed,
+        "names": names,
+        "shown": shown,
         "n_shown": len(shown),
-        "n_people": len(rows),
+        "n_declined": len(declined),
         "axes": axes,
-        "seed": explainer.seed_,
         "provenance": options.provenance,
-        "fingerprint": _result_checksum(together),
+        "fingerprint": _checksum(results),
     }
 
 
 def _everybody(
     results: Sequence[Counterfactuals[pd.DataFrame]],
-    shown: Sequence[int],
+    shown: Collection[int],
     settings: PeopleSettings,
     callback: Callable[[int], object] | None,
+    listed: list[PersonView],
 ) -> Iterator[PersonView]:
-    """The people who are shown, in their order."""
+    """The people who are shown, in their order; they are listed once they were."""
 
     def in_steps(result: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
         places = np.flatnonzero(result.people.index.isin(shown))
@@ -232,14 +240,18 @@ def _everybody(
             some = take_people(result, places[start : start + BLOCK_PEOPLE])
             yield from PeopleSection(some, settings).views()
 
-    everybody = merge(*map(in_steps, results), key=lambda person: person.row)
-    for n_shown, person in enumerate(everybody, start=1):
+    for person in merge(*map(in_steps, results), key=lambda person: person.row):
         yield person
+        listed.append(person)
         if callback is not None:
-            callback(n_shown)
+            callback(len(listed))
 
 
-def _result_checksum(result: Counterfactuals[Any]) -> str:
+def _checksum(results: Sequence[Counterfactuals[Any]]) -> str:
     """A checksum of everybody's rows and answers."""
-    people = [frame.astype(str).to_dict("split") for frame in (result.factuals, result.frame)]
+    people = [
+        frame.astype(str).to_dict("split")
+        for result in results
+        for frame in (result.factuals, result.frame)
+    ]
     return checksum_of([__version__, people])

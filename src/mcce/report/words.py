@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..predictors.decision import Decision, Interval
 from ..tables.features import to_decimal
 from ..tables.text import short_line
 from .labels import FeatureLabel, Labels, level_key
@@ -49,6 +50,25 @@ class Words:
     def count(self, key: str, number: int) -> str:
         """So many of something: the text for one of them, or for any other number."""
         return self.say(f"{key}_one" if number == 1 else key, n=self.figure(number))
+
+    def verdicts(self, decision: Decision) -> tuple[str, str]:
+        """The words for the desired decision, and for any other."""
+        yes, no = (self.labels.decision.get(key) for key in ("yes", "no"))
+        if isinstance(decision.desired, Interval):
+            return yes or self.say("decision.yes"), no or self.say("decision.no")
+        # Nobody who leaves is declined: labels speak for themselves.
+        label = self.language.listed([self.language.value(one) for one in decision.desired], "or")
+        return yes or label, no or self.say("decision.not", label=yes or label)
+
+    def rule(self, decision: Decision) -> str:
+        """What the score is, and which decision it leads to."""
+        yes, no = self.verdicts(decision)
+        if decision.score_bounds is None:
+            key = "probability" if decision.has_scores else "label"
+            return self.say(f"decision.{key}", yes=yes, no=no)
+        low, high = (None if math.isinf(end) else self.figure(end) for end in decision.score_bounds)
+        key = "at_most" if low is None else "at_least" if high is None else "between"
+        return self.say(f"decision.{key}", yes=yes, low=low, high=high)
 
     def title(self, feature: Hashable) -> str:
         """The name of a feature as a heading."""
