@@ -17,7 +17,7 @@ from ...counterfactuals.result import Counterfactuals
 from ...errors import ParameterError, shorten
 from ...kernels import BoolArray, FloatArray, IntArray
 from ...parameters import check_count, check_real, check_whole
-from ...tables.columns import as_numbers, differ, is_measured
+from ...tables.columns import is_measured
 from ...tables.text import short_line
 from ..changes import cells_of
 from ..labels import Labels, level_key
@@ -131,7 +131,7 @@ def _draw_bars(
 
 def _count(
     result: Counterfactuals[pd.DataFrame],
-) -> tuple[list[tuple[Hashable, tuple[int, int, int]]], int]:
+) -> tuple[list[tuple[Hashable, list[int]]], int]:
     """How many of people's best answers change a feature: to more, to less, and otherwise.
 
     The features that change most often come first; the second value is how many answers there are.
@@ -139,18 +139,15 @@ def _count(
     best = best_answers(result)
     if not best.size:
         raise ParameterError("Nobody in the result has an answer, so there is nothing to count.")
-    changes = []
-    for name, column in result.frame.items():
-        before = result.factuals[name].iloc[result.owner[best]].reset_index(drop=True)
-        after = column.iloc[best].reset_index(drop=True)
-        gap = np.full(best.size, np.nan)
-        if is_measured(before.dtype) and is_measured(after.dtype):
-            gap = as_numbers(after) - as_numbers(before, after.dtype)
-        changed = differ(before, after)
-        more, less = int((changed & (gap > 0)).sum()), int((changed & (gap < 0)).sum())
-        changes.append((name, (more, less, int(changed.sum()) - more - less)))
-    ordered = sorted(changes, key=lambda change: -sum(change[1]))
-    return [change for change in ordered if sum(change[1])], best.size
+    changes, counts = result.changes(), dict[Hashable, list[int]]()
+    first = changes[changes["rank"] == 1]
+    for name, before, after in zip(first["feature"], first["before"], first["after"], strict=True):
+        known = is_measured(result.frame[name].dtype) and not pd.isna([before, after]).any()
+        at = 2 if not known else 0 if after > before else 1
+        counts.setdefault(name, [0, 0, 0])[at] += 1
+    listed: dict[Hashable, list[int]] = {n: counts[n] for n in result.frame if n in counts}
+    ordered = sorted(listed.items(), key=lambda change: -sum(change[1]))
+    return ordered, best.size
 
 
 def plot_group_costs(
