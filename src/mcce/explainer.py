@@ -316,7 +316,9 @@ class MCCE(BaseEstimator):
         follow. If a single number of an answer changes, it goes no further than needed: to the
         nearest round number of its range. No value passes the person's own. Every row is then
         scored and measured again, and gets its ranges. Answers that are refused are withdrawn, and
-        of equal answers of a person the first one stays. Anonymous answers are not rounded.
+        of equal answers of a person the first one stays. If the first answer is only narrowly
+        accepted, another one that is not, and has no more actions, comes first. Anonymous answers
+        are not rounded.
 
         Parameters
         ----------

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from mcce import MCCE, ExactSearch, Interval, ParameterError, Search
+from mcce import MCCE, ExactSearch, Interval, ParameterError, Search, constraints
 from searches import altered, explain
 
 SLOPES = {"a": 2.0, "b": -1.0, "c": 0.5}
@@ -195,3 +195,22 @@ def test_scores_without_bounds_have_no_default_margin():
 def test_the_exact_search_has_no_margin_to_leave_open():
     with pytest.raises(ParameterError, match="margin must be a finite number"):
         ExactSearch(margin=None)
+
+
+def steep(frame):
+    """Barely enough with a large number, plainly enough with the other kind."""
+    return np.where(frame["kind"] == "x", 0.9, 0.2 + 0.32 * (frame["a"] >= 10))
+
+
+@pytest.mark.parametrize("rules", [(), [constraints.discouraged("kind", levels=["x"])]], ids=["free", "rule"])
+def test_a_narrow_answer_comes_after_one_that_asks_for_no_more_and_is_not_discouraged(rules):
+    explainer = MCCE(steep, (0.5, 1.0), search="near", n_counterfactuals=3, random_state=0)
+    declined = people()[lambda rows: steep(rows) < 0.5]
+    explainer = explainer.set_params(constraints=rules).fit(table())
+    result = explainer.explain(declined)
+
+    final = explainer.finalize(result)
+
+    assert (result.measures.xs(1, level="rank")["margin_word"] == "narrow").any()
+    changed = final.changes().query("rank == 1")
+    assert set(changed["feature"]) == ({"a"} if rules else {"kind"})

@@ -2,7 +2,8 @@
 
 Beyond the paper. Numbers are rounded, then the rows are scored and checked again, measured as
 ``explain`` measures its answers, and get the ranges that hold for them. Refused answers are
-withdrawn; of equal answers of a person, the first one stays.
+withdrawn; of equal answers of a person, the first one stays. An answer that is only narrowly
+accepted does not come first if another one with no more changes is not.
 
 Always true: the predictor accepted every final row as it stands; ranges do not hold the person's
 own value.
@@ -31,7 +32,7 @@ from ..search.explain import measured
 from ..search.stage import SearchOutcome
 from ..tables.columns import as_comparable, changed_cells, plain
 from ..tables.frames import FrameT
-from ..tables.schema import Schema, gower_gaps
+from ..tables.schema import EncodedRows, Schema, gower_gaps
 from .answers import EncodedAnswers, Requirements, Trials, in_chunks
 from .ranges import FoundRanges, RangeSettings, ranges_of, rows_at_once, tabulate
 from .rounding import (
@@ -72,8 +73,10 @@ def finalize(
     frame = pd.concat([part.rows.frame for part in parts], ignore_index=True)
     kept = np.flatnonzero(valid)
     kept = kept[~_repeated(frame.iloc[kept], answers.owner[kept])]
-    owner = answers.owner[kept]
     measures = pd.concat([pd.DataFrame(part.rows.measures) for part in parts], ignore_index=True)
+    shown = frame.iloc[kept], answers.factuals, answers.owner[kept]
+    kept = kept[_firm_first(measures.iloc[kept], constraints, *shown)]
+    owner = answers.owner[kept]
     rows = ResultRows(
         frame.iloc[kept],
         owner,
@@ -126,6 +129,30 @@ def _repeated(frame: pd.DataFrame, owner: IntArray) -> BoolArray:
         pd.concat(columns, axis=1, keys=range(len(columns))).duplicated().to_numpy()
     )
     return repeated
+
+
+def _firm_first(
+    measures: pd.DataFrame,
+    constraints: Constraints,
+    frame: pd.DataFrame,
+    factuals: EncodedRows,
+    owner: IntArray,
+) -> IntArray:
+    """The order of answers: a person's first one, if it is narrow, comes after one that is not.
+
+    That one asks for no more changes, and for nothing discouraged that the first does not ask for.
+    """
+    actions = measures["n_actions" if "n_actions" in measures else "sparsity"].to_numpy()
+    word, first = measures["margin_word"].to_numpy(), np.searchsorted(owner, owner)
+    goes_ahead = (word[first] == "narrow") & ~np.isin(word, ["narrow", ""])
+    goes_ahead &= actions <= actions[first]
+    if constraints.discouraged:
+        rows = frame.reset_index(drop=True)
+        for makes in constraints.discouraged_changes(factuals, owner, rows).values():
+            goes_ahead &= ~makes | makes[first]
+    # Only the best such answer of a person.
+    goes_ahead[goes_ahead] = times_seen_before(owner[goes_ahead]) == 0
+    return np.lexsort((np.arange(owner.size), ~goes_ahead, owner))
 
 
 @dataclass(frozen=True, eq=False)

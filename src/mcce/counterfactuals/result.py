@@ -587,9 +587,12 @@ def _select_people(
 
 
 def take_ranges(ranges: pd.DataFrame, answers: IntArray) -> pd.DataFrame:
-    """The ranges of some answers, in ascending order, numbered anew."""
-    taken = ranges[ranges["answer"].isin(answers)].reset_index(drop=True)
-    return taken.assign(answer=np.searchsorted(answers, taken["answer"]))
+    """The ranges of some answers, numbered by the place of each among these."""
+    taken = ranges[ranges["answer"].isin(answers)]
+    place = pd.Series(np.arange(answers.size), index=answers)[taken["answer"]]
+    return taken.assign(answer=place.to_numpy()).sort_values(
+        "answer", kind="stable", ignore_index=True
+    )
 
 
 def ranges_by_answer(result: Counterfactuals[pd.DataFrame]) -> list[list[dict[Any, Any]]]:

@@ -1,10 +1,10 @@
 """Diversity: several answers of a person that differ.
 
 Beyond the paper, which returns the l best. Two rows ask for the same if they change the same
-features to the same levels and numbers in the same direction; what only follows from other changes
+features, numbers and ordered levels in the same direction; what only follows from other changes
 does not count. The searches beyond the paper return the best rows of which none asks for all that
-another one asks for, unless for less of it: at most half of the change of a number, and no larger
-change of any. In the paper's search with ``diversity``, a candidate is redundant if it makes every
+another one asks for, unless for less of it: at most half of one such change, and no larger change
+of any. In the paper's search with ``diversity``, a candidate is redundant if it makes every
 change of a better valid candidate, and more.
 
 With ``diversity``, a person's first ``N_POOLED_PER_ANSWER * l`` rows of that kind form the pool.
@@ -29,9 +29,9 @@ from .ranking import Ranking
 
 # Infinite distances count as this, so that they can be weighed against each other.
 MAX_FINITE_DISTANCE = np.finfo(np.float64).max
-# What rows ask for: codes of levels and of missing, one of these for numbers, ``OWN`` for nothing.
-UP, DOWN = OWN - 1, OWN - 2
-# Who changes more than in another answer must change a number by this share of it at most.
+# What rows ask for of a feature, beside ``OWN`` for nothing: another level has no direction.
+UP, DOWN, OTHER = OWN - 1, OWN - 2, OWN - 3
+# Who changes more than in another answer must change something by this share of it at most.
 LESS = 0.5
 
 
@@ -81,7 +81,7 @@ def _include(codes: Codes, better: Codes) -> BoolArray:
 def differ(person: IntArray, requests: Codes, amount: FloatArray, n_wanted: int) -> BoolArray:
     """Which rows are each person's first ones that ask for different things; best rows come first.
 
-    ``requests`` have the shape (n_mutable, n_rows), and so has the ``amount`` that numbers change.
+    ``requests`` have the shape (n_mutable, n_rows), and so has the ``amount`` of each change.
     """
     kept, left = np.zeros(person.size, dtype=bool), np.ones(person.size, dtype=bool)
     n_kept, first_of = np.zeros((2, int(person.max(initial=-1)) + 1), dtype=np.int64)

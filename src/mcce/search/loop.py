@@ -36,7 +36,7 @@ from ..kernels import (
     RowTable,
     times_seen_before,
 )
-from ..postprocess.diversity import DOWN, UP, differ, diverse_ranks
+from ..postprocess.diversity import DOWN, OTHER, UP, differ, diverse_ranks
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
 from .costs import MAX_DISTANCE, RowMeasures
@@ -452,15 +452,27 @@ class FurtherAnswers:
             row_ids, request, cost = row_ids[left], request[left], cost[left]
 
     def _requests(self, row_ids: IntArray) -> tuple[Codes, FloatArray]:
-        """What rows ask for, as :func:`differ` takes it, and by how much numbers change."""
+        """What rows ask for, as :func:`differ` takes it, and how far they go."""
         pool, factuals = self._pool, self._pool.factuals
-        actions, mutable = pool.actions(row_ids), factuals.schema.mutable
-        before = factuals.all_numbers[mutable[:, None], pool.positions[pool.person[row_ids]]]
-        after = pool.encodings.numbers(pool.rows(row_ids))[mutable]
-        is_number = (actions != OWN) & ~np.isnan(after)
-        requests = np.where(is_number, np.where(after < before, DOWN, UP), actions)
-        amount = np.subtract(after, before, out=np.zeros_like(after), where=is_number)
-        return requests.astype(np.int32), np.abs(np.nan_to_num(amount))
+        rows, people = pool.rows(row_ids), pool.positions[pool.person[row_ids]]
+        before = self._on_scale(factuals.all_numbers[:, people], factuals.tree_codes[:, people])
+        after = self._on_scale(pool.encodings.numbers(rows), pool.encodings.tree_codes(rows))
+        # Levels without an order that do as well are alternatives within one answer.
+        requests = np.select([after > before, after < before], [UP, DOWN], OTHER)
+        actions = pool.actions(row_ids)
+        requests = np.where(actions == OWN, OWN, requests).astype(np.int32)
+        return requests, np.where(actions == OWN, 0.0, np.abs(np.nan_to_num(after - before)))
+
+    def _on_scale(self, numbers: FloatArray, tree_codes: Codes) -> FloatArray:
+        """Numbers and ordered levels of mutable features; NaN for missing and other levels."""
+        schema = self._pool.factuals.schema
+        on_scale = numbers[schema.mutable].copy()
+        for place, column in enumerate(schema.mutable.tolist()):
+            feature = schema.features[column]
+            if feature.kind == "categorical" and feature.ordered:
+                levels = tree_codes[column]
+                on_scale[place] = np.where(levels < len(feature.known), levels, np.nan)
+        return on_scale
 
     def _select(self, row_ids: IntArray) -> tuple[IntArray, IntArray]:
         """Rows with ranks: each person's first answer, then those that are best or differ most."""
