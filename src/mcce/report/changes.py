@@ -1,4 +1,4 @@
-"""The changes of final answers, cell by cell, and which of them are the reasons for a decision.
+"""The changes of final answers, cell by cell.
 
 A change is an exact difference between the person's row and the final one. Anonymous answers have
 ranges and sets in place of exact values. If such a range holds the person's own value, the change
@@ -21,9 +21,8 @@ from ..counterfactuals.result import Counterfactuals, ranges_by_answer
 from ..tables.columns import differ, plain_cells
 from ..tables.features import is_float32
 from ..tables.schema import Schema
+from .labels import level_key
 
-# The most reasons that a letter gives.
-MAX_REASONS = 4
 # Levels that a clause lists; of more, it says only that the value would have been another.
 MAX_CLAUSE_LEVELS = 4
 # The largest share shown for values of which not all are accepted.
@@ -48,9 +47,11 @@ class Change:
     others: tuple[Any, ...] = ()
     vague: bool = False
 
-    @property
-    def direction(self) -> str:
-        """``"more"``, ``"less"``, or ``"change"`` where neither holds."""
+    def direction(self, order: Sequence[str] = ()) -> str:
+        """``"more"``, ``"less"``, or ``"change"``; ``order`` lists levels from the least."""
+        keys = [level_key(self.before), level_key(self.after)]
+        if set(keys) <= set(order):
+            return "more" if order.index(keys[1]) > order.index(keys[0]) else "less"
         if not self.is_number or self.before is None or self.after is None:
             return "change"
         return "more" if self.after > self.before else "less"
@@ -59,9 +60,9 @@ class Change:
         """Whether the person would have to go as far as in another change of the same cell."""
         if self.after == other.after or self.after in other.others:
             return True
-        if self.direction == "change" or self.direction != other.direction:
+        if self.direction() == "change" or self.direction() != other.direction():
             return False
-        return self.direction == ("more" if self.after > other.after else "less")
+        return self.direction() == ("more" if self.after > other.after else "less")
 
 
 @dataclass(frozen=True)
@@ -151,33 +152,6 @@ def without_needless(answers: Sequence[AnswerChanges]) -> list[AnswerChanges]:
         if not any(answer.asks_at_least(other) for other in others):
             kept.append(answer)
     return kept
-
-
-def principal_reasons(
-    answers: Sequence[AnswerChanges], spreads: Mapping[Hashable, float]
-) -> list[Change]:
-    """The changes that say why a person was declined, the most important first.
-
-    These are the features that differ in most of the person's answers; of equals, those that
-    differ in a better answer, then those that differ most, then in the order of the columns.
-    """
-    found: dict[Hashable, list[tuple[int, Change]]] = {}
-    for rank, answer in enumerate(answers):
-        for change in answer.actions:
-            found.setdefault(change.feature, []).append((rank, change))
-
-    def importance(changes: list[tuple[int, Change]]) -> tuple[int, int, float]:
-        rank, first = changes[0]
-        return -len(changes), rank, -_size(first, spreads.get(first.feature, 0.0))
-
-    return [changes[0][1] for changes in sorted(found.values(), key=importance)][:MAX_REASONS]
-
-
-def _size(change: Change, spread: float) -> float:
-    """How large a change is as a share of the training range; 1 for levels."""
-    if change.before is None or change.after is None or not spread:
-        return 1.0
-    return abs(float(change.after) - float(change.before)) / spread
 
 
 def shown_share(share: float) -> float:

@@ -53,8 +53,13 @@ class FeatureLabel:
     ----------
     name
         What the feature is called in a sentence.
+    title
+        What it is called as a heading, whoever reads it: "Savings", not "Your savings". None is the
+        name with a capital letter.
+    help
+        What it means, for whoever fills in a form or reads a report.
     unit
-        How a number is written with its unit: for one, and for any other number.
+        How a number is written with its unit, in the nominative: for one, and for any other number.
     rounding
         Multiple that numbers are rounded to; None chooses one by the size of the change.
     scale
@@ -63,6 +68,9 @@ class FeatureLabel:
         Whether thousands are separated.
     levels
         Words for values, also for those of a number that stands for a category.
+    order
+        Values from the least to the most. Levels are shown so, and a reason is one for ``more`` or
+        ``less`` of them.
     verbs
         Clauses that say how the feature would have been different: ``more``, ``less`` or
         ``change`` (of any kind).
@@ -74,15 +82,19 @@ class FeatureLabel:
         Why the feature led to the decision: ``more`` if more of it would have been better,
         ``less`` or ``change``.
     being
-        The same for single values, by the person's own value.
+        The same for single values, by the person's own value. Of a feature with an ``order``, these
+        are reasons for more.
     """
 
     name: str
+    title: str | None = None
+    help: str | None = None
     unit: tuple[str, str] = ("{number}", "{number}")
     rounding: float | None = None
     scale: float = 1
     grouping: bool = True
     levels: Mapping[str, str] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
     verbs: Mapping[str, str] = field(default_factory=dict)
     become: Mapping[str, str] = field(default_factory=dict)
     follow: str | Literal[False] | None = None
@@ -113,8 +125,9 @@ class Labels:
     language
         Code of the language.
     decision
-        Sentences that replace those of the language: ``declined``, ``already``, ``would``,
-        ``reason``, ``reasons`` and ``closing``.
+        ``yes`` and ``no``, words for the desired decision and for any other, such as "granted" and
+        "declined"; and sentences that replace those of the language: ``declined``, ``already``,
+        ``would``, ``reason``, ``reasons`` and ``closing``.
     features
         The words for each feature, by name.
 
@@ -351,7 +364,7 @@ class Labels:
             )
         for feature in schema.features:
             label = self.of(feature.name)
-            levels = {*label.levels, *label.become, *label.being}
+            levels = {*label.levels, *label.become, *label.being, *label.order}
             # Not for every number of a column, each time that letters are written.
             if levels:
                 _check_spelling(feature, levels)
@@ -407,6 +420,12 @@ def _flag(given: Any, where: str) -> bool:
     return given
 
 
+def _order(given: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(given, (list, tuple)) or not given:
+        raise LabelsError(f"{where} must list values, the least first, got {shorten(given)}.")
+    return tuple(map(level_key, given))
+
+
 def _units(given: Any, where: str) -> tuple[str, str]:
     """The unit of one and of any other number, as templates of {number}."""
     if not isinstance(given, Mapping):
@@ -455,11 +474,14 @@ def _by_value(allowed: frozenset[str]) -> Check:
 # What each entry of a feature may be: takes what a file says and its place there.
 _CHECKS: dict[str, Check] = {
     "name": _text,
+    "title": _text,
+    "help": _text,
     "unit": _units,
     "rounding": _positive,
     "scale": _positive,
     "grouping": _flag,
     "levels": _by_value(frozenset()),
+    "order": _order,
     "verbs": _by_direction(CHANGE),
     "become": _by_value(CHANGE),
     "follow": _follow,

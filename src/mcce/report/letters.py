@@ -20,14 +20,15 @@ import pandas as pd
 
 from ..counterfactuals.parts import ALREADY
 from ..counterfactuals.result import Counterfactuals, native_rows, native_table
-from ..errors import ParameterError, shorten
+from ..errors import LabelsError, ParameterError, shorten
 from ..explainer import MCCE, requirements_of
 from ..parameters import check_flag
 from ..tables.frames import FrameT
-from ..tables.schema import Schema
-from .changes import AnswerChanges, Change, principal_reasons, read_changes, without_needless
+from .changes import AnswerChanges, Change, read_changes, without_needless
 from .labels import FeatureLabel, Labels, level_key
 from .language import fill
+from .letter_templates import LetterTemplate
+from .reasons import principal_reasons
 from .words import Words
 
 # Levels that a sentence lists beside that of the answer.
@@ -73,6 +74,8 @@ def write_letters(
     *,
     ranges: bool = False,
     constraints: Any = None,
+    template: str | os.PathLike[str] | None = None,
+    fields: Mapping[str, Any] | None = None,
 ) -> Letters[FrameT]:
     """Tell people in plain words what would have altered the decision.
 
@@ -93,6 +96,13 @@ def write_letters(
         Whether to say which other values would do: "at most 2,900", or a second level.
     constraints
         Further constraints that were passed to ``explain``.
+    template
+        What a law wants to stand around the explanation: ``"us"``, ``"eu"`` or ``"no"``, or the
+        path of a text file of yours, see :doc:`letters </user_guide/letters>`. Reasons then come
+        from all features, also from those that cannot change.
+    fields
+        What the template asks for: a text by name, or a list with one for each person. False leaves
+        out a part that may be left out.
 
     Returns
     -------
@@ -104,7 +114,7 @@ def write_letters(
     LabelsError
         If the labels are not valid, or a feature that can change has no reason in words.
     NotFittedError, ParameterError, SchemaError
-        If the explainer is not fitted, or the result is not one of it.
+        If the explainer is not fitted, the result is not one of it, or a field is missing.
 
     Warns
     -----
@@ -124,14 +134,90 @@ def write_letters(
     require_explainer(explainer)
     check_flag("ranges", ranges)
     words = Labels.take(labels)
-    requirements, schema = requirements_of(explainer, constraints), explainer.schema_
-    words.check(schema, requirements.constraints.frozen_for_everybody)
+    required, schema = requirements_of(explainer, constraints), explainer.schema_
+    words.check(schema, required.constraints.frozen_for_everybody)
+    frame = None if template is None else LetterTemplate.read(template, words.language)
+    if frame is None and fields is not None:
+        raise ParameterError("fields are those of a template. Pass a template too.")
+    people = result.to_pandas().people.index
+    given = [] if frame is None else frame.read_fields(fields, people)
     native = explainer.finalize(result, rounding=words.rounding(schema), constraints=constraints)
-    final, follow = native.to_pandas(), [column.feature.name for column in requirements.computed]
+    final, follow = native.to_pandas(), [column.feature.name for column in required.computed]
     changes = read_changes(final, schema, follow)
     if ranges and final.anonymous is None:
         changes = [_with_choices(answer, words) for answer in changes]
-    return _write(native, changes, schema, Writer(words))
+    theirs: list[list[AnswerChanges]] = [[] for _ in range(len(people))]
+    for person, answer in zip(final.owner.tolist(), changes, strict=True):
+        theirs[person].append(answer)
+    needed, thorough = [without_needless(answers) for answers in theirs], frame is not None
+    reasons = principal_reasons(explainer, required, final, needed, words, thorough=thorough)
+    writer = Writer(words)
+    said = [[writer.reason(change) for change in some] for some in reasons]
+    kinds = (kind or "unknown" for kind in final.people["reason_kind"])
+    parts = [writer.parts(*person) for person in zip(kinds, needed, said, strict=True)]
+    if frame is None:
+        texts = ["\n\n".join(filter(None, own.values())) for own in parts]
+    else:
+        common = _common_parts(explainer, writer, reasons)
+        scores = [{"score": writer.words.figure(score)} for score in final.people["score"]]
+        rows = zip(parts, scores, given, strict=True)
+        texts = [frame.write({**common, **own, **score, **more}) for own, score, more in rows]
+    answers = [writer.answer(answer) for answer in changes]
+    return _tabulate(native, words, needed, texts, answers, reasons, said)
+
+
+def _tabulate(
+    native: Counterfactuals[FrameT],
+    words: Labels,
+    needed: Sequence[Sequence[AnswerChanges]],
+    texts: Sequence[str],
+    answers: Sequence[str],
+    reasons: Sequence[Sequence[Change]],
+    said: Sequence[Sequence[str]],
+) -> Letters[FrameT]:
+    """The letters as tables in the kind of frame of the result."""
+    final = native.to_pandas()
+    rows = final.frame if final.anonymous is None else final.anonymous.frame
+    status = final.people["status"]
+    about = {
+        "status": status,
+        "n_answers": [len(some) for some in needed],
+        "text": [
+            words.say("already") if one == ALREADY else text
+            for one, text in zip(status, texts, strict=True)
+        ],
+    }
+    listed = [
+        (label, place, change.feature, text)
+        for label, some, sentences in zip(status.index, reasons, said, strict=True)
+        for place, (change, text) in enumerate(zip(some, sentences, strict=True), start=1)
+    ]
+    names = ["factual", "place", "feature", "text"]
+    return Letters(
+        people=native_table(native, pd.DataFrame(about, dtype=object).astype({"n_answers": int})),
+        answers=native_table(native, pd.DataFrame({"text": answers}, rows.index, dtype=object)),
+        reasons=native_table(native, pd.DataFrame(listed, columns=names)),
+        frame=native_rows(native, rows),
+        language=words.language.code,
+    )
+
+
+def _common_parts(
+    explainer: MCCE, writer: Writer, reasons: Sequence[Sequence[Change]]
+) -> dict[str, str | None]:
+    """What letters from a template say of the model to everybody."""
+    labels, names = writer.labels, explainer.schema_.names
+    rested = [change.feature for some in reasons for change in some]
+    lacking = [name for name in names if name in rested and not labels.of(name).has_reason]
+    if lacking:
+        raise LabelsError(
+            f"Of {len(reasons)} decisions, {rested.count(lacking[0])} rest on "
+            f"{shorten(lacking[0])} above all, for which the labels have no reason. A letter must "
+            "name its principal reasons: add a reason to the labels, or do not use a model that "
+            "rests on it."
+        )
+    data = ", ".join(map(writer.words.title, names))
+    return {"rule": writer.words.rule(explainer.decision_), "data": data}
 
 
 def require_explainer(explainer: Any) -> None:
@@ -168,77 +254,37 @@ def _with_choices(answer: AnswerChanges, labels: Labels) -> AnswerChanges:
     return replace(answer, actions=[choose(change) for change in answer.actions])
 
 
-def _write(
-    native: Counterfactuals[FrameT],
-    changes: Sequence[AnswerChanges],
-    schema: Schema,
-    writer: Writer,
-) -> Letters[FrameT]:
-    """Put everything into words."""
-    final = native.to_pandas()
-    theirs: list[list[AnswerChanges]] = [[] for _ in range(len(final.people))]
-    for person, answer in zip(final.owner.tolist(), changes, strict=True):
-        theirs[person].append(answer)
-    spreads = {
-        feature.name: feature.spread
-        for feature in schema.features
-        if feature.is_number and not writer.labels.of(feature.name).levels
-    }
-    n_answers, texts, listed = list[int](), list[str](), list[tuple[Any, ...]]()
-    states = final.people[["status", "reason_kind"]].itertuples(name=None)
-    for (label, status, kind), answers in zip(states, map(without_needless, theirs), strict=True):
-        principal = principal_reasons(answers, spreads)
-        reasons = [writer.reason(change) for change in principal]
-        pairs = enumerate(zip(principal, reasons, strict=True), start=1)
-        listed += [(label, place, change.feature, text) for place, (change, text) in pairs]
-        n_answers.append(len(answers))
-        texts.append(writer.letter(status, kind, answers, reasons))
-    frame = final.frame if final.anonymous is None else final.anonymous.frame
-    people = {"status": final.people["status"], "n_answers": n_answers, "text": texts}
-    answered = pd.DataFrame({"text": [writer.answer(answer) for answer in changes]}, frame.index)
-    names = ["factual", "place", "feature", "text"]
-    return Letters(
-        people=native_table(native, pd.DataFrame(people, dtype=object).astype({"n_answers": int})),
-        answers=native_table(native, answered.astype(object)),
-        reasons=native_table(native, pd.DataFrame(listed, columns=names)),
-        frame=native_rows(native, frame),
-        language=writer.language.code,
-    )
-
-
 class Writer:
     """Puts answers into sentences."""
 
     def __init__(self, labels: Labels) -> None:
         self.labels, self.language, self.words = labels, labels.language, Words(labels)
+        self.say = self.language.say
 
-    def letter(
-        self, status: str, kind: str, answers: Sequence[AnswerChanges], reasons: Sequence[str]
-    ) -> str:
-        """The letter for one person."""
-        if status == ALREADY:
-            return self.labels.say("already")
-        if not answers:
-            return f"{self.labels.say('declined')}\n\n{self.language.say(f'nothing.{kind}')}"
-        intro = self.labels.say("reason" if len(reasons) == 1 else "reasons")
-        bullet = self.language.say("lists.bullet")
-        paragraphs = [
-            self.labels.say("declined"),
-            "\n".join([intro, *(f"{bullet} {reason}" for reason in reasons)]),
-            self._answers(answers),
-            self.labels.say("closing"),
-        ]
-        return "\n\n".join(paragraphs)
+    def parts(
+        self, kind: str, answers: Sequence[AnswerChanges], reasons: Sequence[str]
+    ) -> dict[str, str | None]:
+        """The parts of a letter, in their order; those that have nothing to say are empty."""
+        intro, bullet = ("reason" if len(reasons) == 1 else "reasons"), self.say("lists.bullet")
+        listed = [self.labels.say(intro), *(f"{bullet} {reason}" for reason in reasons)]
+        return {
+            "declined": self.labels.say("declined"),
+            "reasons": "\n".join(listed) if reasons else "",
+            "answers": self._answers(answers) if answers else self.say(f"nothing.{kind}"),
+            "closing": self.labels.say("closing") if answers else "",
+        }
 
     def answer(self, answer: AnswerChanges) -> str:
         """One answer: a sentence, and one for each thing that would have followed."""
-        clauses = [self.clause(change) for change in answer.actions]
-        is_short = len(clauses) <= MAX_IN_SENTENCE
+        options, bullet, would = self._options(answer), "lists.bullet", self.labels.say("would")
+        is_short = len(options) == 1 and len(answer.actions) <= MAX_IN_SENTENCE
         if is_short:
-            clause, would = self.language.join(clauses), self.labels.say("would")
-            text = self.language.say("letter.if", would=would, clauses=clause)
+            text = self.say("letter.if", would=would, clauses=options[0])
+        elif len(options) == 1:
+            clauses = [self.clause(change) for change in answer.actions]
+            text = self._listed(clauses, self.say(bullet), "lists.item_and")
         else:
-            text = self._listed(clauses, self.language.say("lists.bullet"), "lists.item_and")
+            text = self._listed(options, "", "lists.item_or")
         follow = self._consequences(answer.consequences)
         sentences = [f"{text[:1].upper()}{text[1:]}." for text in follow]
         sentences += self._remarks(answer, "letter.share", "letter.narrow")
@@ -251,75 +297,76 @@ class Writer:
             return self.answer(answers[0])
         cases = []
         for answer in answers:
-            text = self.language.join([self.clause(change) for change in answer.actions])
             notes = self._consequences(answer.consequences)
             notes += self._remarks(answer, "letter.share_of_case", "letter.narrow_of_case")
-            cases.append(f"{text} ({'; '.join(notes)})" if notes else text)
+            end = f" ({'; '.join(notes)})" if notes else ""
+            cases += [f"{option}{end}" for option in self._options(answer)]
         return self._listed(cases, "", "lists.item_or")
+
+    def _options(self, answer: AnswerChanges) -> list[str]:
+        """All changes in a row, or the levels of the only one, of which any would do."""
+        if len(answer.actions) == 1:
+            return self._clauses(answer.actions[0])
+        return [self.language.join([self.clause(change) for change in answer.actions])]
 
     def _remarks(self, answer: AnswerChanges, share: str, narrow: str) -> list[str]:
         remarks = []
         if answer.share is not None:
-            remarks.append(self.language.say(share, share=self.language.percent(answer.share)))
-        return [*remarks, self.language.say(narrow)] if answer.narrow else remarks
+            remarks.append(self.say(share, share=self.language.percent(answer.share)))
+        return [*remarks, self.say(narrow)] if answer.narrow else remarks
 
     def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
         """Clauses below one another, as one sentence; numbered unless there is a mark."""
-        ends = [self.language.say("lists.comma").rstrip()] * len(items)
-        ends[-2:] = [self.language.say(last), "."]
+        ends = [self.say("lists.comma").rstrip()] * len(items)
+        ends[-2:] = [self.say(last), "."]
         marks = [mark or f"{number}." for number in range(1, len(items) + 1)]
         lines = [f"{m} {item}{end}" for m, item, end in zip(marks, items, ends, strict=True)]
-        start = self.language.say("letter.if_list", would=self.labels.say("would"))
+        start = self.say("letter.if_list", would=self.labels.say("would"))
         return "\n".join([start, *lines])
 
     def clause(self, change: Change) -> str:
         """What would have been different, as a clause after "if"."""
+        return self.language.listed(self._clauses(change), "or")
+
+    def _clauses(self, change: Change) -> list[str]:
+        """Clauses of which any one would be enough; one that names all values, if there is one."""
         label = self.labels.of(change.feature)
+        different = self.say("clauses.different", name=label.name)
         if change.vague:
-            return self.language.say("clauses.different", name=label.name)
+            return [different]
         if change.ends is None and change.after is None:
-            return self.language.say("clauses.unstated", name=label.name)
+            return [self.say("clauses.unstated", name=label.name)]
         after, before = self._after(change), self._before(change, bare=True)
         if after == before:
-            return self.language.say("clauses.different", name=label.name)
-        values = [(change.after, after)]
-        values += [(other, self.words.cell(change.feature, other)) for other in change.others]
-        if not any(level_key(value) in label.become for value, _ in values):
-            together = self.language.listed([text for _, text in values], "or")
-            return self._clause(label, change, change.after, together, before)
-        # Only the last clause names the value before.
-        befores = [*[None] * len(change.others), before]
-        clauses = [
-            self._clause(label, change, value, text, instead)
-            for (value, text), instead in zip(values, befores, strict=True)
-        ]
+            return [different]
+        values = {level_key(change.after): after}
+        values |= {level_key(v): self.words.cell(change.feature, v) for v in change.others}
+        if not label.become.keys() & values.keys():
+            values = {level_key(change.after): self.language.listed([*values.values()], "or")}
+        shared = label.verbs.get(change.direction(label.order)) or label.verbs.get("change")
+        clauses = []
+        for key, text in values.items():
+            template = label.become.get(key) or shared
+            if template is None:
+                said = {"name": label.name, "after": text, "before": before}
+                clauses.append(self.say("clauses.change", **said))
+            else:
+                clauses.append(fill(template, before=before, after=text))
         return self.language.either(clauses)
-
-    def _clause(
-        self, label: FeatureLabel, change: Change, value: Any, after: str, before: str | None
-    ) -> str:
-        """The clause for one value, or for several that share it."""
-        template = (
-            label.become.get(level_key(value))
-            or label.verbs.get(change.direction)
-            or label.verbs.get("change")
-        )
-        if template is not None:
-            return fill(template, before=before, after=after)
-        return self.language.say("clauses.change", name=label.name, after=after, before=before)
 
     def reason(self, change: Change) -> str:
         """Why the person's own value led to the decision."""
         label = self.labels.of(change.feature)
-        before = self._before(change) or self.language.say("values.missing")
-        template = (
-            label.being.get(level_key(change.before))
-            or label.reason.get(change.direction)
-            or label.reason.get("change")
-        )
+        direction = "change" if change.vague else change.direction(label.order)
+        before = self._before(change) or self.say("values.missing")
+        # What is said of levels with an order asks for more of them.
+        says_more = direction == "more" or not label.order
+        own = label.being.get(level_key(change.before)) if says_more and not change.vague else None
+        template = own or label.reason.get(direction) or label.reason.get("change")
         if template is not None:
             return fill(template, before=before)
-        return self.language.say("clauses.reason", name=label.name, before=before)
+        name = self.words.title(change.feature)
+        return self.say("clauses.reason", name=name, before=before)
 
     def _consequences(self, changes: Sequence[Change]) -> list[str]:
         """What would have followed, as sentences without their full stops."""
@@ -337,7 +384,7 @@ class Writer:
             after = self.words.about(change.feature, change.after)
         if label.follow:
             return fill(label.follow, before=before, after=after)
-        return self.language.say("clauses.follow", name=label.name, after=after, before=before)
+        return self.say("clauses.follow", name=label.name, after=after, before=before)
 
     def _after(self, change: Change) -> str:
         if change.ends is not None:

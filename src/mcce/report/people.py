@@ -285,11 +285,11 @@ class Axes:
         """The line of a feature."""
         if name not in self._made:
             feature, accepted = self._features[name], self._accepted(name)
-            has_words = bool(self._words.labels.of(name).levels)
+            label = self._words.labels.of(name)
             # Training values that nobody accepted has would stretch the line of a number.
-            is_line = accepted is not None and feature.kind == "numeric" and not has_words
+            is_line = accepted is not None and feature.kind == "numeric" and not label.levels
             cells = feature.known.iloc[:0] if is_line else feature.known
-            track = Track.make(cells, accepted, has_words)
+            track = Track.make(cells, accepted, label)
             ends = self._words.values(name, list(track.ends)) if track.ends else []
             self._made[name] = Axis(len(self._made), track, _bars(track), ends)
         return self._made[name]

@@ -66,13 +66,17 @@ class Words:
         if decision.score_bounds is None:
             key = "probability" if decision.has_scores else "label"
             return self.say(f"decision.{key}", yes=yes, no=no)
-        low, high = (None if math.isinf(end) else self.figure(end) for end in decision.score_bounds)
+        ends = (None if math.isinf(end) else to_decimal(end) for end in decision.score_bounds)
+        low, high = (None if end is None else self.language.number(end) for end in ends)
         key = "at_most" if low is None else "at_least" if high is None else "between"
         return self.say(f"decision.{key}", yes=yes, low=low, high=high)
 
     def title(self, feature: Hashable) -> str:
         """The name of a feature as a heading."""
-        name = self.labels.of(feature).name
+        label = self.labels.of(feature)
+        if label.title is not None:
+            return label.title
+        name = label.name
         return name[:1].upper() + name[1:] if feature in self.labels.features else name
 
     def cell(self, feature: Hashable, cell: Any) -> str:

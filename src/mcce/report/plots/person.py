@@ -170,7 +170,7 @@ class _Row:
         words: Words,
     ) -> None:
         cells, behind = answers.rows[feature], None if accepted is None else accepted[feature]
-        self.track = Track.make(cells, behind, bool(words.labels.of(feature).levels))
+        self.track = Track.make(cells, behind, words.labels.of(feature))
         self.name, self.places = words.title(feature), self.track.places(cells)
         self.texts = [wrap(text) for text in words.values(feature, cells_of(cells))]
         self.ends = [wrap(text) for text in words.values(feature, self.track.ends)]

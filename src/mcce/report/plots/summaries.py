@@ -271,7 +271,7 @@ def _by_group(
 def people_by_level(column: pd.Series[Any], words: Words) -> dict[str, IntArray]:
     """The people of each level by its words, in the order of the levels, missing ones last."""
     cells = cells_of(column)
-    order = level_order([column], cells)
+    order = level_order([column], cells, words.labels.of(column.name))
     numbers = np.array([len(order) if c is None else order[level_key(c)] for c in cells], np.int64)
     members = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
     texts = words.values(column.name, [cells[at[0]] for at in members])

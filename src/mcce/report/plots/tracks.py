@@ -16,7 +16,7 @@ import pandas as pd
 from ...kernels import FloatArray
 from ...tables.columns import as_numbers, is_measured
 from ..changes import cells_of
-from ..labels import level_key
+from ..labels import FeatureLabel, level_key
 
 MISSING_PLACE, BEYOND = -0.07, 0.04
 # Bars of a histogram, and distinct numbers up to which each has a bar of its own.
@@ -39,12 +39,14 @@ class Track:
     ends: tuple[Any, ...] = ()
 
     @classmethod
-    def make(cls, cells: pd.Series[Any], accepted: pd.Series[Any] | None, has_words: bool) -> Track:
+    def make(
+        cls, cells: pd.Series[Any], accepted: pd.Series[Any] | None, label: FeatureLabel
+    ) -> Track:
         """The line on which all of some cells stand, before accepted people."""
         behind = cells.iloc[:0] if accepted is None else accepted
-        if is_measured(cells.dtype) and is_measured(behind.dtype) and not has_words:
+        if is_measured(cells.dtype) and is_measured(behind.dtype) and not label.levels:
             return cls._of_numbers(cells, behind)
-        return cls._of_levels(cells, behind)
+        return cls._of_levels(cells, behind, label)
 
     @classmethod
     def _of_numbers(cls, cells: pd.Series[Any], behind: pd.Series[Any]) -> Track:
@@ -67,9 +69,11 @@ class Track:
         return cls(cells.dtype, low, high, {}, bars, _share(counts), width, ends)
 
     @classmethod
-    def _of_levels(cls, cells: pd.Series[Any], behind: pd.Series[Any]) -> Track:
+    def _of_levels(
+        cls, cells: pd.Series[Any], behind: pd.Series[Any], label: FeatureLabel
+    ) -> Track:
         others = cells_of(behind)
-        order = level_order([cells, behind], [*cells_of(cells), *others])
+        order = level_order([cells, behind], [*cells_of(cells), *others], label)
         counts = np.zeros(len(order))
         for key, count in pd.Series([level_key(cell) for cell in others]).value_counts().items():
             if key in order:
@@ -108,8 +112,10 @@ def _cell_at(columns: Sequence[pd.Series[Any]], number: float) -> Any:
     raise AssertionError("the ends of a line are numbers of its cells")
 
 
-def level_order(columns: Sequence[pd.Series[Any]], cells: Sequence[Any]) -> dict[str, int]:
-    """The place of each level that occurs: that of a category, otherwise sorted."""
+def level_order(
+    columns: Sequence[pd.Series[Any]], cells: Sequence[Any], label: FeatureLabel
+) -> dict[str, int]:
+    """The place of each level that occurs: that of the labels, of a category, otherwise sorted."""
     known = {level_key(cell): cell for cell in cells if cell is not None}
     listed = [
         level_key(level)
@@ -121,5 +127,5 @@ def level_order(columns: Sequence[pd.Series[Any]], cells: Sequence[Any]) -> dict
         rest = sorted(known, key=lambda key: known[key])
     except TypeError:
         rest = sorted(known)
-    keys = dict.fromkeys([*(key for key in listed if key in known), *rest])
+    keys = dict.fromkeys([*(key for key in (*label.order, *listed) if key in known), *rest])
     return {key: place for place, key in enumerate(keys)}
