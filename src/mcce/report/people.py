@@ -77,7 +77,6 @@ class PersonView:
     answered: bool
     score: str
     letter: list[str]
-    remarks: list[str]
     answers: list[AnswerView]
     n_left_out: int
     held: str
@@ -143,7 +142,6 @@ class PeopleSection:
             answered=about["status"] == ANSWERED,
             score=words.figure(about["score"]),
             letter=letter.split("\n\n"),
-            remarks=self._remarks(about),
             answers=[self._answer(answer, place) for answer in answers],
             n_left_out=len(self.answers[place]) - len(answers),
             held=", ".join(titles[:MAX_SHOWN_CELLS]) + (f", … +{n_more}" if n_more else ""),
@@ -159,16 +157,6 @@ class PeopleSection:
             for feature in self.schema.features
             if feature.immutable or self.frozen.get(feature.name, self.free)[place]
         ]
-
-    def _remarks(self, about: Mapping[Hashable, Any]) -> list[str]:
-        remarks = []
-        if about["unseen_immutable"]:
-            names = short_line(about["unseen_immutable"], 200)
-            remarks.append(self.words.say("report.unseen", names=names))
-        if not np.isnan(about["nearest_score"]):
-            score = self.words.figure(about["nearest_score"])
-            remarks.append(self.words.say("report.nearest", score=score))
-        return remarks
 
     def _answer(self, answer: int, place: int) -> AnswerView:
         words, measures, listed = self.words, self.measures[answer], self.changes[answer]
@@ -303,15 +291,11 @@ class Axes:
 
 
 def _bars(track: Track) -> str:
-    """The bars as one path; neighbours share their sides."""
+    """The bars as one path."""
     width = (RIGHT - LEFT) * track.width
-    path, end = list[str](), -1.0
-    for place, height in zip(track.bars.tolist(), track.heights.tolist(), strict=True):
-        start = LEFT + (RIGHT - LEFT) * place - width / 2
-        if not height:
-            continue
-        if abs(start - end) > 0.01:
-            path.append(f"{f'V{BASE}' if path else ''}M{start:.4g} {BASE}")
-        path.append(f"V{BASE - max(1, round(BARS * height))}h{width:.3g}")
-        end = start + width
-    return "".join([*path, f"V{BASE}"] if path else path)
+    return "".join(
+        f"M{LEFT + (RIGHT - LEFT) * place - width / 2:.4g} {BASE}"
+        f"V{BASE - max(1, round(BARS * height))}h{width:.3g}V{BASE}"
+        for place, height in zip(track.bars.tolist(), track.heights.tolist(), strict=True)
+        if height
+    )
