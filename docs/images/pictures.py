@@ -56,7 +56,6 @@ def draw(
     yield "answers", plots.plot_answers(result, person, **behind)
     with plt.style.context("dark_background"):
         yield "dark", plots.plot_answers(result, person, **behind)
-    yield "table", plots.plot_table(result, person, only_changed=True, labels=labels)
     yield "features", plots.plot_changed_features(result, labels=labels)
     yield "front", plots.plot_front(results)
     yield "groups", plots.plot_group_costs(result, "Sex", labels=labels)

@@ -54,8 +54,7 @@ plt.show()
 # %%
 # The same as a table, with changed cells marked:
 
-plots.plot_table(result, person, only_changed=True, labels=labels)
-plt.show()
+result.style()
 
 # %%
 # Everybody

@@ -182,6 +182,7 @@ def test_the_report_shows_the_final_rows(case, tmp_path):
     assert content == (tmp_path / "final").read_text()
     articles = [unescape(article) for article in content.split("<article")[1:]]
     changes = final.changes()
+    assert len(articles) == len(final.people)
     for person, article in enumerate(articles):
         for after in changes.loc[changes["factual"] == person, "after"]:
             assert said(after) in article

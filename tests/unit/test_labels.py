@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import string
+import tomllib
+from importlib.resources import files
 
 import pandas as pd
 import pytest
@@ -216,3 +218,47 @@ def test_bundled_labels_word_every_feature_and_every_level(code):
         column = german.features[name]
         if column.dtype == "category":
             assert set(labels.of(name).become) == set(column.cat.categories), name
+
+
+# Words that are written alike, names, and terms without a translation.
+SHARED = {
+    "de": "also an auc band bank csv differential dm eu generator gower in mcce median name "
+    "parquet person plan plans privacy quasi ring row score so system tab token training version "
+    "was",
+    "nb": "at auc bank be csv data datatilsynet dm for gower like mcce median over parquet per "
+    "person plan plausible private ring row side to token type under",
+}
+
+
+def said(content):
+    """All texts of a file, without its keys."""
+    if isinstance(content, dict):
+        return [text for value in content.values() for text in said(value)]
+    return [content] if isinstance(content, str) else []
+
+
+@pytest.mark.parametrize("code", ["de", "nb"])
+def test_no_language_speaks_english(code):
+    def words(texts):
+        texts = [re.sub(r"\{\w+\}|„[^“]*“|«[^»]*»", " ", text) for text in texts]
+        return {word for text in texts for word in re.findall(r"[^\W\d_]{2,}", text.lower())}
+
+    english, other = (
+        words([*Labels.bundled("german", of).language.messages.values(), *bundled_texts(of)])
+        for of in ("en", code)
+    )
+
+    assert other & english == set(SHARED[code].split())
+
+
+def bundled_texts(code):
+    file = files("mcce.datasets").joinpath("labels", f"german.{code}.toml")
+    content = tomllib.loads(file.read_text(encoding="utf-8"))
+    lists = ("order",)
+    features = {
+        name: {key: value for key, value in label.items() if key not in lists}
+        for name, label in content["features"].items()
+    }
+    letters = files("mcce.report").joinpath("templates", "letters")
+    texts = [file.read_text("utf-8") for file in letters.iterdir() if f".{code}." in file.name]
+    return [*said(content["decision"]), *said(features), *texts]

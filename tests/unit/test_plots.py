@@ -133,17 +133,6 @@ def test_numbers_that_nearly_agree_are_told_apart():
     assert {"499.9996", "500.0004"} <= set(drawn_texts(axes))
 
 
-def test_the_table_marks_changed_cells_alone(result):
-    axes = plots.plot_table(result, 7, labels=LABELS)
-
-    bold = [text.get_text() for text in axes.texts if text.get_weight() == "bold"]
-    expected = ["500\xa0kr", "640\xa0kr", "own", "none"]
-    assert bold == ["now", "Answer 1", "Answer 2", *expected]
-    assert len(axes.patches) == len(expected)
-    assert "age" in drawn_texts(axes)
-    assert "age" not in drawn_texts(plots.plot_table(result, 7, only_changed=True))
-
-
 def test_bars_count_best_answers_by_direction(result):
     axes = plots.plot_changed_features(result)
 
@@ -250,7 +239,6 @@ def test_nothing_is_drawn_of_a_result_without_answers(result):
     for plot in (
         plots.plot_answer,
         plots.plot_changed_features,
-        plots.plot_table,
         plots.plot_front,
     ):
         with pytest.raises(ParameterError, match="Nobody"):
@@ -282,7 +270,6 @@ def test_names_and_values_are_shown_as_they_are_within_bounds(kind):
     drawn = [
         plots.plot_answer(result, accepted=train),
         plots.plot_answers(result, accepted=train),
-        plots.plot_table(result),
         plots.plot_changed_features(result),
         plots.plot_front({nasty: result}),
         plots.plot_group_costs(result, nasty),

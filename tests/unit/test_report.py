@@ -64,7 +64,7 @@ def made(tmp_path_factory):
     """A report on people with and without answers, and what it was made of."""
     rules = [max_changes(1), frozen("housing", where="age > 50")]
     explainer = make_explainer(constraints=rules, n_counterfactuals=3)
-    people = TRAIN.iloc[[0, 3, 120, 150, 199]]
+    people = TRAIN.iloc[[0, 13, 120, 150, 199]]
     result = explainer.explain(people, constraints=frozen("salary", where="sex == 'm'"))
     path = tmp_path_factory.mktemp("report") / "report.html"
     more = frozen("salary", where="sex == 'm'")
@@ -80,12 +80,14 @@ def test_the_page_is_valid_and_everybody_is_there(made):
     assert page.faults == []
     ids = page.attributes("id")
     assert len(ids) == len(set(ids))
-    assert [i for i in ids if i.startswith("person-")] == [f"person-{at}" for at in range(5)]
+    declined = np.flatnonzero(result.people["status"] != "already desired")
+    assert 0 < len(declined) < 5
+    assert [i for i in ids if i.startswith("person-")] == [f"person-{at}" for at in declined]
     links = [target for target in page.attributes("href") if target != "#"]
     assert all(target.removeprefix("#") in ids for target in links)
-    assert all(f"Person {label}" in page.text for label in result.people.index)
+    assert all(f"Person {label}" in page.text for label in result.people.index[declined])
     shown = [status.replace("_", " ") for status in page.attributes("data-status")]
-    assert shown == result.people["status"].tolist()
+    assert shown == result.people["status"].iloc[declined].tolist()
 
 
 def test_nothing_is_loaded_from_elsewhere(made):
@@ -114,7 +116,7 @@ def test_pictures_and_tables_can_be_read_aloud(made):
         if tag == "svg":
             assert given.get("aria-hidden") == "true" or given.get("aria-label")
         if tag == "th":
-            assert given["scope"] in ("col", "row")
+            assert given["scope"] in ("col", "row", "rowgroup")
     levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -130,19 +132,20 @@ def test_a_person_has_answers_ranges_letter_and_what_was_held_fixed(made):
     changes = result.changes()
 
     for at, (label, row) in enumerate(result.people.iterrows()):
+        if row["status"] == "already desired":
+            continue
         text = Page(person(content, at)).text
-        assert letters.people["text"].loc[label] in text
+        assert all(part in text for part in letters.people["text"].loc[label].split("\n\n"))
         mine = changes[changes["factual"] == label]
         for change in mine.itertuples():
             assert re.search(rf"\b{change.feature}\b.*\b{change.after}\b", text, re.S)
-        assert text.count("Answer ") >= row["n_counterfactuals"]
-        assert row["reason"] in text
+        assert text.count("Plan ") >= row["n_counterfactuals"]
+        assert row["reason"] in read(path).text
         assert "Held fixed" in text
-        assert f"explainer.explain(people.iloc[[{at}]])" in text
-        assert "seed 0" in text
-    held = Page(person(content, 1)).text.split("Held fixed")[1].split("Could change")[0]
+    held = Page(person(content, 1)).text.split("Held fixed")[1]
     assert "housing" in held  # this person is older than 50
     assert "salary" in held  # and a man
+    assert "explainer.explain(people.iloc[[ROW]])" in read(path).text
 
 
 def test_the_run_is_described(made):
@@ -153,11 +156,11 @@ def test_the_run_is_described(made):
     assert "max_changes(n=1)" in text
     assert "frozen('salary', where=\"sex == 'm'\")" in text
     assert "balanced" in text
-    for heading in ("Summary", "What changes most often", "Cost by group", "How to read"):
+    for heading in ("At a glance", "What would have been enough", "by group", "How to read"):
         assert heading in text
 
 
-def test_a_report_scores_no_row_that_letters_and_robustness_do_not(tmp_path):
+def test_a_report_scores_no_row_that_letters_do_not(tmp_path):
     n_scored = []
 
     def counting(frame):
@@ -169,7 +172,6 @@ def test_a_report_scores_no_row_that_letters_and_robustness_do_not(tmp_path):
     n_scored.clear()
     final = explainer.finalize(result)
     write_letters(explainer, final, ranges=True)
-    explainer.robustness(final)
     n_needed = sum(n_scored)
     n_scored.clear()
 
@@ -189,11 +191,12 @@ def test_reports_of_the_same_answers_agree(made, tmp_path):
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
     # The fingerprint of a person is the same alone and among others.
     prints, one = (
-        re.findall(r"Fingerprint <code>(\w{16})</code>", file.read_text("utf-8"))
+        dict(re.findall(r"Person (\d+) <code>(\w{16})</code>", file.read_text("utf-8")))
         for file in (path, tmp_path / "alone")
     )
-    assert len(set(prints)) == len(result.people)
-    assert one == [prints[1]]
+    label = str(result.people.index[1])
+    assert len(set(prints.values())) == (result.people["status"] != "already desired").sum()
+    assert one == {label: prints[label]}
 
 
 HARMLESS = "0 plain text"
@@ -263,8 +266,8 @@ def test_a_hundred_people_fit_two_megabytes(tmp_path):
 
     page = read(path)
     assert page.faults == []
-    assert page.count("article") == 100
-    assert path.stat().st_size < 2e6
+    assert 20 < page.count("article") < 100
+    assert path.stat().st_size < 1e6
 
 
 def test_wide_tables_stay_small(tmp_path):
@@ -273,7 +276,8 @@ def test_wide_tables_stay_small(tmp_path):
     explainer = MCCE(lambda frame: frame[names[0]] / 9, (0.5, 1), random_state=0).fit(train)
     path = tmp_path / "report.html"
 
-    write_report(explainer, explainer.explain(train.head(3)), path)
+    declined = train[train[names[0]] < 4].head(3)
+    write_report(explainer, explainer.explain(declined), path)
 
     people = re.findall("<article.*?</article>", path.read_text(encoding="utf-8"), re.S)
     assert max(map(len, people)) < 60_000
@@ -283,11 +287,15 @@ def test_wide_tables_stay_small(tmp_path):
 def test_only_the_first_people_are_shown_but_all_are_counted(explainer, tmp_path):
     path = tmp_path / "report.html"
 
-    write_report(explainer, explainer.explain(TRAIN.head(10)), path, max_people=4)
+    result = explainer.explain(TRAIN.head(20))
+    n_declined = (result.people["status"] != "already desired").sum()
+
+    write_report(explainer, result, path, max_people=4)
 
     page = read(path)
     assert page.count("article") == 4
-    assert "The first 4 of 10 people are shown one by one" in page.text
+    assert f"The first 4 of {n_declined} people are shown one by one" in page.text
+    assert "20 people" in page.text
 
 
 def test_the_page_is_in_the_language_of_the_labels(explainer, tmp_path):
@@ -297,7 +305,7 @@ def test_the_page_is_in_the_language_of_the_labels(explainer, tmp_path):
 
     page = read(path)
     assert page.elements[0] == ("html", {"lang": "de"})
-    assert "Wer keine Antwort" in page.text
+    assert "Für wen kein Plan gefunden wurde" in page.text
 
 
 @pytest.mark.parametrize("row", [None, 199], ids=["nobody", "already"])
@@ -308,7 +316,7 @@ def test_a_report_may_be_about_nobody_who_is_declined(explainer, row, tmp_path):
 
     page = read(path)
     assert page.faults == []
-    assert page.count("article") == len(rows)
+    assert page.count("article") == 0
 
 
 def test_groups_are_chosen_or_named(explainer, tmp_path):
@@ -318,12 +326,47 @@ def test_groups_are_chosen_or_named(explainer, tmp_path):
         write_report(explainer, result, path, max_people=1, **options)
         texts[name] = read(path).text
 
-    assert "age: cost by group" in texts["chosen"]
-    assert "sex: cost by group" in texts["chosen"]
-    assert "salary: cost by group" in texts["named"]
+    assert "age: what it would have taken" in texts["chosen"]
+    assert "sex: what it would have taken" in texts["chosen"]
+    assert "salary: what it would have taken" in texts["named"]
     least = TRAIN["salary"].head(20).min()
     assert re.search(rf"{least} to \d+", texts["named"])  # the first quarter
-    assert "age: cost by group" not in texts["named"]
+    assert "age: what it would have taken" not in texts["named"]
+
+
+def test_groups_are_those_nobody_can_act_on_and_small_ones_are_not_shown(tmp_path):
+    path, people = tmp_path / "report.html", TRAIN.head(22).assign(sex=["f"] * 20 + ["m"] * 2)
+    explainer = make_explainer(roles={"sex": "past", "salary": "action"})
+
+    write_report(explainer, explainer.explain(people), path)
+
+    text = read(path).text
+    assert "sex: what it would have taken" in text
+    assert "age: what it would have taken" not in text
+    assert re.search(r"\bm\s*fewer than 5\s", text)
+
+
+def test_decisions_have_the_words_of_the_labels(tmp_path):
+    train = pd.DataFrame({"calls": [*range(10)] * 10, "fee": [20, 30] * 50})
+    words = {"decision": {"yes": "stays", "no": "leaves"}}
+
+    class Churn:
+        classes_ = np.array(["leaves", "stays"])
+
+        def predict(self, frame):
+            return np.where(frame["calls"] > 4, "leaves", "stays")
+
+    explainer = MCCE(Churn(), "stays", random_state=0).fit(train)
+    result = explainer.explain(train.head(10))
+    texts = {}
+    for name, labels in (("named", words), ("label", None)):
+        write_report(explainer, result, tmp_path / name, labels)
+        texts[name] = read(tmp_path / name).text
+
+    assert "5 leaves, with a plan" in texts["named"]
+    assert "not “stays”, with a plan" in texts["label"]
+    assert "1 stands for “stays”, 0 for not “stays”" in texts["label"]
+    assert not any(word in text for text in texts.values() for word in ("declined", "accepted"))
 
 
 @pytest.mark.slow
@@ -341,7 +384,7 @@ def test_frames_of_other_kinds_and_labels_that_repeat(explainer, tmp_path):
     write_report(other, other.explain(train.head(2)), tmp_path / "polars.html")
 
     for name in ("same.html", "polars.html"):
-        assert read(tmp_path / name).count("article") == 2
+        assert read(tmp_path / name).count("article") > 0
 
 
 def test_wrong_arguments_are_named_and_nothing_is_written(explainer, tmp_path):
@@ -367,12 +410,11 @@ def test_wrong_arguments_are_named_and_nothing_is_written(explainer, tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("library", ["jinja2", "matplotlib"])
-def test_a_missing_library_is_named(explainer, library, tmp_path, monkeypatch):
+def test_a_missing_library_is_named(explainer, tmp_path, monkeypatch):
     result = explainer.explain(TRAIN.head(2))
-    for name in [name for name in sys.modules if name.split(".")[0] == library]:
+    for name in [name for name in sys.modules if name.split(".")[0] == "jinja2"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
 
     with pytest.raises(MissingExtraError, match=r"\.\[report\]"):
         write_report(explainer, result, tmp_path / "report.html")
@@ -393,5 +435,5 @@ def test_only_relations_that_answers_keep_are_listed(tmp_path):
         pages[bool(ignored)] = read(path).text
 
     assert all(name in pages[False] for name in names)
-    assert "Relations that answers keep" in pages[False]
-    assert "Relations that answers keep" not in pages[True]
+    assert "Relations that plans keep" in pages[False]
+    assert "Relations that plans keep" not in pages[True]

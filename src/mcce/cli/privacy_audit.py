@@ -12,7 +12,7 @@ from ..errors import ReadError, shorten
 from ..explainer import MCCE
 from ..privacy.audit_result import MEANINGS, PrivacyAudit, as_json, interval, number
 from ..privacy.auditing import audit
-from ..report.html.audit_page import write_privacy_report
+from ..report.audit_page import write_privacy_report
 from ..runtime.progress import without_prints
 from .arguments import AuditArguments
 from .inputs import BLOCK_ROWS, check_page, load_explainer, open_people, split_names

@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..counterfactuals.parts import ALREADY
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
 from ..files.people_reader import PeopleTable
 from ..files.sources import reading
 from ..kernels import IntArray
-from ..report.html.page import Provenance
-from ..report.html.report_page import ReportOptions, check_options, write_page
 from ..report.labels import Labels
+from ..report.page import Provenance
+from ..report.report_page import ReportOptions, check_options, write_page
 from ..runtime.progress import without_prints, without_warnings
 from .arguments import ReportArguments, option_names
 from .inputs import (
@@ -79,10 +80,10 @@ def run(arguments: ReportArguments) -> None:
             rounding = labels.rounding(explainer.schema_)
             answer = partial(explain_people, explainer, rules=rules, bar=bar, rounding=rounding)
             results = [(at, answer(rows)) for at, rows in groups]
-        n_shown = min(n_people, options.max_people)
+        totals = Counter(chain.from_iterable(result.people["status"] for _, result in results))
+        n_shown = min(n_people - totals[ALREADY], options.max_people)
         with without_prints(), people_bar(n_shown, wanted=wanted, doing="write") as pages:
             write_page(explainer, results, arguments.output, replace(options, callback=pages.show))
-    totals = Counter(chain.from_iterable(result.people["status"] for _, result in results))
     _summarize(arguments, totals, bar.seconds)
 
 

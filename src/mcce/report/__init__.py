@@ -1,10 +1,10 @@
 """Results for people who read rather than program: letters, pictures and reports."""
 
-from .html.audit_page import write_privacy_report
-from .html.report_page import write_report
+from .audit_page import write_privacy_report
 from .labels import FeatureLabel, Labels
 from .language import languages
 from .letters import Letters, write_letters
+from .report_page import write_report
 
 __all__ = [
     "FeatureLabel",

@@ -1,4 +1,4 @@
-"""The changes of final answers, cell by cell, and which of them are the reasons for a decision.
+"""The changes of final answers, cell by cell.
 
 A change is an exact difference between the person's row and the final one. Anonymous answers have
 ranges and sets in place of exact values. If such a range holds the person's own value, the change
@@ -9,20 +9,20 @@ Always true: no change of a widened column holds its exact value, unless its cel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..analysis.rounding import ShownNumber
 from ..counterfactuals.anonymous import AnonymousAnswers
+from ..counterfactuals.result import Counterfactuals, ranges_by_answer
 from ..tables.columns import differ, plain_cells
-from ..tables.features import Feature, is_float32
+from ..tables.features import is_float32
+from ..tables.schema import Schema
+from .labels import level_key
 
-# The most reasons that a letter gives.
-MAX_REASONS = 4
 # Levels that a clause lists; of more, it says only that the value would have been another.
 MAX_CLAUSE_LEVELS = 4
 # The largest share shown for values of which not all are accepted.
@@ -30,34 +30,39 @@ ALMOST_ALL = 0.99
 
 
 @dataclass(frozen=True)
-class ChangedCell:
-    """A cell that differs between a person and an answer."""
+class Change:
+    """A cell that differs between a person and an answer.
+
+    ``found`` is its row of the table of ranges, if it has one. ``ends`` and ``others`` are a range
+    and levels of which any would do, if a text is to say so.
+    """
 
     feature: Hashable
     before: Any
     after: Any
     is_number: bool = False
-    shown: ShownNumber | None = None
-    others: tuple[Any, ...] = ()
+    follows: bool = False
+    found: Mapping[str, Any] = field(default_factory=dict)
     ends: tuple[Any, Any] | None = None
+    others: tuple[Any, ...] = ()
     vague: bool = False
 
-    @property
-    def direction(self) -> str:
-        """``"more"``, ``"less"``, or ``"change"`` where neither holds."""
+    def direction(self, order: Sequence[str] = ()) -> str:
+        """``"more"``, ``"less"``, or ``"change"``; ``order`` lists levels from the least."""
+        keys = [level_key(self.before), level_key(self.after)]
+        if set(keys) <= set(order):
+            return "more" if order.index(keys[1]) > order.index(keys[0]) else "less"
         if not self.is_number or self.before is None or self.after is None:
             return "change"
         return "more" if self.after > self.before else "less"
 
-    def asks_at_least(self, other: ChangedCell) -> bool:
+    def asks_at_least(self, other: Change) -> bool:
         """Whether the person would have to go as far as in another change of the same cell."""
-        if self.ends is not None or other.ends is not None:
-            return self.ends == other.ends
         if self.after == other.after or self.after in other.others:
             return True
-        if self.shown is None or other.shown is None or self.direction != other.direction:
+        if self.direction() == "change" or self.direction() != other.direction():
             return False
-        return self.direction == ("more" if self.shown.value > other.shown.value else "less")
+        return self.direction() == ("more" if self.after > other.after else "less")
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,8 @@ class AnswerChanges:
     not all, and ``narrow`` whether the decision is only just the desired one.
     """
 
-    actions: Sequence[ChangedCell]
-    consequences: Sequence[ChangedCell] = ()
+    actions: Sequence[Change]
+    consequences: Sequence[Change] = ()
     share: float | None = None
     narrow: bool = False
 
@@ -82,116 +87,46 @@ class AnswerChanges:
         )
 
 
-def without_needless(answers: Sequence[AnswerChanges]) -> list[AnswerChanges]:
-    """A person's answers, without those that include all changes of another."""
-    kept: list[AnswerChanges] = []
-    for at, answer in enumerate(answers):
-        others = [*kept, *(other for other in answers[at + 1 :] if not other.asks_at_least(answer))]
-        if not any(answer.asks_at_least(other) for other in others):
-            kept.append(answer)
-    return kept
-
-
-@dataclass(frozen=True)
-class ChangedColumn:
-    """The changed cells of one column, by answer."""
-
-    feature: Feature
-    changes: Mapping[int, ChangedCell]
-
-    @classmethod
-    def read(
-        cls,
-        feature: Feature,
-        before: pd.Series[Any],
-        after: pd.Series[Any],
-        shown: Mapping[int, ShownNumber],
-        others: Mapping[int, Sequence[Any]],
-    ) -> ChangedColumn:
-        """Compare a column of people with that of their answers."""
-        old, new = before.reset_index(drop=True), after.reset_index(drop=True)
-        places = np.flatnonzero(differ(old, new))
-        cells = zip(
-            places.tolist(), cells_of(old.iloc[places]), cells_of(new.iloc[places]), strict=True
-        )
-        is_number = feature.kind == "numeric"
-        changes = {
-            at: ChangedCell(
-                feature.name, own, new, is_number, shown.get(at), tuple(others.get(at, ()))
-            )
-            for at, own, new in cells
-        }
-        return cls(feature, changes)
-
-
-def changes_of(
-    columns: Sequence[ChangedColumn],
-    consequences: Collection[Hashable],
-    mentioned: Collection[Hashable],
-    n_answers: int,
+def read_changes(
+    final: Counterfactuals[pd.DataFrame], schema: Schema, follow: Collection[Hashable]
 ) -> list[AnswerChanges]:
-    """The changes of each answer, in the order of the columns."""
-    actions: list[list[ChangedCell]] = [[] for _ in range(n_answers)]
-    follow: list[list[ChangedCell]] = [[] for _ in range(n_answers)]
-    for column in columns:
-        of = follow if column.feature.name in consequences else actions
-        for answer, change in column.changes.items():
-            of[answer].append(change)
-    answers = []
-    for do, then in zip(actions, follow, strict=True):
-        if any(change.feature in mentioned for change in then):
-            # Another value would have other consequences.
-            do = [replace(change, others=(), shown=_nearest(change.shown)) for change in do]
-        # If only such columns differ, they are what the person would have to change.
-        answers.append(AnswerChanges(do, then) if do else AnswerChanges(then))
-    return answers
+    """What changes in each final answer, in the order of the columns."""
+    found = [{row["feature"]: row for row in rows} for rows in ranges_by_answer(final)]
+    listed: list[list[Change]] = [[] for _ in found]
+    for feature in schema.features:
+        name, is_number = feature.name, feature.kind == "numeric"
+        before = final.factuals[name].iloc[final.owner].reset_index(drop=True)
+        after = final.frame[name].reset_index(drop=True)
+        places = np.flatnonzero(differ(before, after))
+        cells = (cells_of(column.iloc[places]) for column in (before, after))
+        for at, own, new in zip(places.tolist(), *cells, strict=True):
+            change = Change(name, own, new, is_number, name in follow, found[at].get(name, {}))
+            listed[at].append(change)
+    if final.anonymous is not None:
+        pairs = zip(listed, cells_by_answer(final.anonymous), strict=True)
+        listed = [[_widen(change, cells) for change in some] for some, cells in pairs]
+    return [_divide(some, about) for some, about in zip(listed, _about(final), strict=True)]
 
 
-def _nearest(shown: ShownNumber | None) -> ShownNumber | None:
-    """How a number is shown, without the other values that would do."""
-    return None if shown is None else ShownNumber(shown.value)
+def _about(final: Counterfactuals[pd.DataFrame]) -> list[dict[str, Any]]:
+    """What is to be said of each answer beside its changes."""
+    if final.anonymous is not None:
+        shares = final.anonymous.measures["pureness_of_changes"].tolist()
+        return [{"share": shown_share(share)} if share < 1 else {} for share in shares]
+    words = final.measures.get("margin_word", pd.Series("", final.measures.index))
+    return [{"narrow": word == "narrow"} for word in words]
 
 
-def principal_reasons(
-    answers: Sequence[AnswerChanges], spreads: Mapping[Hashable, float]
-) -> list[ChangedCell]:
-    """The changes that say why a person was declined, the most important first.
-
-    These are the features that differ in most of the person's answers; of equals, those that
-    differ in a better answer, then those that differ most, then in the order of the columns.
-    """
-    found: dict[Hashable, list[tuple[int, ChangedCell]]] = {}
-    for rank, answer in enumerate(answers):
-        for change in answer.actions:
-            found.setdefault(change.feature, []).append((rank, change))
-
-    def importance(changes: list[tuple[int, ChangedCell]]) -> tuple[int, int, float]:
-        rank, first = changes[0]
-        return -len(changes), rank, -_size(first, spreads.get(first.feature, 0.0))
-
-    ordered: Iterable[list[tuple[int, ChangedCell]]] = sorted(found.values(), key=importance)
-    return [changes[0][1] for changes in ordered][:MAX_REASONS]
+def _divide(changes: Sequence[Change], about: Mapping[str, Any]) -> AnswerChanges:
+    actions = [change for change in changes if not change.follows]
+    consequences = [change for change in changes if change.follows]
+    # If only such columns differ, they are what the person would have to change.
+    pair = (actions, consequences) if actions else (consequences, [])
+    return AnswerChanges(*pair, **about)
 
 
-def _size(change: ChangedCell, spread: float) -> float:
-    """How large a change is as a share of the training range; 1 for levels."""
-    if change.before is None or change.after is None or not spread:
-        return 1.0
-    return abs(float(change.after) - float(change.before)) / spread
-
-
-def widen_changes(
-    columns: Sequence[ChangedColumn], answers: AnonymousAnswers[Any]
-) -> list[ChangedColumn]:
-    """The same changes with the ranges and sets of anonymous answers."""
-    cells = cells_by_answer(answers)
-    return [
-        replace(column, changes={at: _widen(c, cells[at]) for at, c in column.changes.items()})
-        for column in columns
-    ]
-
-
-def _widen(change: ChangedCell, cells: Mapping[Any, Mapping[str, Any]]) -> ChangedCell:
+def _widen(change: Change, cells: Mapping[Any, Mapping[str, Any]]) -> Change:
+    """The same change with the range or set of an anonymous answer."""
     cell = cells.get(change.feature)
     if cell is None or cell["kind"] == "value":
         return change
@@ -202,17 +137,21 @@ def _widen(change: ChangedCell, cells: Mapping[Any, Mapping[str, Any]]) -> Chang
         others = [level for level in levels if level != change.before]
         if not others or len(others) > MAX_CLAUSE_LEVELS:
             return replace(change, vague=True)
-        return replace(change, after=others[0], others=tuple(others[1:]), shown=None)
-    low, high = cell["low"], cell["high"]
-    own = change.before
+        return replace(change, after=others[0], others=tuple(others[1:]))
+    low, high, own = cell["low"], cell["high"], change.before
     inside = own is not None and (low is None or low <= own) and (high is None or own <= high)
-    return replace(change, ends=(low, high), shown=None, vague=inside)
+    nearer = high if low is None or (own is not None and high is not None and high < own) else low
+    return replace(change, after=nearer, ends=(low, high), vague=inside)
 
 
-def with_shares(changes: Sequence[AnswerChanges], shares: Sequence[float]) -> list[AnswerChanges]:
-    """The changes of answers, with the share of their values that is accepted if that is not 1."""
-    pairs = zip(changes, shares, strict=True)
-    return [replace(c, share=shown_share(s)) if s < 1 else c for c, s in pairs]
+def without_needless(answers: Sequence[AnswerChanges]) -> list[AnswerChanges]:
+    """A person's answers, without those that include all changes of another."""
+    kept: list[AnswerChanges] = []
+    for at, answer in enumerate(answers):
+        others = [*kept, *(other for other in answers[at + 1 :] if not other.asks_at_least(answer))]
+        if not any(answer.asks_at_least(other) for other in others):
+            kept.append(answer)
+    return kept
 
 
 def shown_share(share: float) -> float:
@@ -221,7 +160,7 @@ def shown_share(share: float) -> float:
 
 
 def cells_by_answer(answers: AnonymousAnswers[pd.DataFrame]) -> list[dict[Any, dict[str, Any]]]:
-    """The cells of each answer, by column."""
+    """The cells of each anonymous answer, by column."""
     rows, n_columns = answers.cells.to_dict("records"), len(answers.quasi_identifiers)
     starts = range(0, len(rows), n_columns)
     listed: list[dict[Any, dict[str, Any]]] = [

@@ -1,4 +1,4 @@
-"""Labels: the words in which letters speak of features.
+"""Labels: the words in which letters, reports and pictures speak of features.
 
 A labels file is TOML, written by whoever knows how the company writes to its customers, one file
 for each language:
@@ -22,31 +22,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import numpy as np
+
 from ..constraints.constraint import quote_name
 from ..constraints.files import parse_toml, read_text
 from ..errors import ConstraintError, LabelsError, did_you_mean, shorten
+from ..tables.features import Feature
 from ..tables.schema import Schema
 from ..tables.text import short_line
-from .label_checks import (
-    CHANGE,
-    check_by_value,
-    check_directions,
-    check_follow,
-    check_keys,
-    check_positive,
-    check_spelling,
-    check_units,
-    read_flag,
-)
 from .language import Language, check_template, find_language
 
-REASON = frozenset({"before"})
-DECISION = ("declined", "already", "would", "reason", "reasons", "closing")
+# Placeholders of texts about a change, and of those about the person's own value.
+CHANGE, OWN = frozenset({"before", "after"}), frozenset({"before"})
+DECISION = ("yes", "no", "declined", "already", "would", "reason", "reasons", "closing")
+DIRECTIONS = ("more", "less", "change")
+# Takes what a file says and its place there; gives it in the form that letters use.
+Check = Callable[[Any, str], Any]
 
 
 @dataclass(frozen=True)
@@ -57,8 +53,13 @@ class FeatureLabel:
     ----------
     name
         What the feature is called in a sentence.
+    title
+        What it is called as a heading, whoever reads it: "Savings", not "Your savings". None is the
+        name with a capital letter.
+    help
+        What it means, for whoever fills in a form or reads a report.
     unit
-        How a number is written with its unit: for one, and for any other number.
+        How a number is written with its unit, in the nominative: for one, and for any other number.
     rounding
         Multiple that numbers are rounded to; None chooses one by the size of the change.
     scale
@@ -67,6 +68,9 @@ class FeatureLabel:
         Whether thousands are separated.
     levels
         Words for values, also for those of a number that stands for a category.
+    order
+        Values from the least to the most. Levels are shown so, and a reason is one for ``more`` or
+        ``less`` of them.
     verbs
         Clauses that say how the feature would have been different: ``more``, ``less`` or
         ``change`` (of any kind).
@@ -78,15 +82,19 @@ class FeatureLabel:
         Why the feature led to the decision: ``more`` if more of it would have been better,
         ``less`` or ``change``.
     being
-        The same for single values, by the person's own value.
+        The same for single values, by the person's own value. Of a feature with an ``order``, these
+        are reasons for more.
     """
 
     name: str
+    title: str | None = None
+    help: str | None = None
     unit: tuple[str, str] = ("{number}", "{number}")
     rounding: float | None = None
     scale: float = 1
     grouping: bool = True
     levels: Mapping[str, str] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
     verbs: Mapping[str, str] = field(default_factory=dict)
     become: Mapping[str, str] = field(default_factory=dict)
     follow: str | Literal[False] | None = None
@@ -100,46 +108,10 @@ class FeatureLabel:
 
     @classmethod
     def make(cls, feature: Hashable, given: Any, where: str) -> Self:
-        """The words for a feature, checked.
-
-        Parameters
-        ----------
-        feature
-            The column.
-        given
-            What a labels file says of it.
-        where
-            Its place in the file, for errors.
-
-        Returns
-        -------
-        FeatureLabel
-
-        Raises
-        ------
-        LabelsError
-            If something in it is wrong.
-        """
-        check_keys(given, [entry.name for entry in fields(cls)], where)
-        checks: dict[str, Callable[[Any, str], Any]] = {
-            "name": lambda text, at: check_template(text, (), at),
-            "unit": check_units,
-            "rounding": check_positive,
-            "scale": check_positive,
-            "grouping": read_flag,
-            "follow": check_follow,
-        }
-        texts = {
-            key: check(given[key], f"{where}.{key}")
-            for key, check in checks.items()
-            if key in given
-        }
-        texts.setdefault("name", short_line(feature))
-        for key, allowed in (("verbs", CHANGE), ("reason", REASON)):
-            texts[key] = check_directions(given.get(key, {}), allowed, f"{where}.{key}")
-        for key, allowed in (("levels", frozenset()), ("become", CHANGE), ("being", REASON)):
-            texts[key] = check_by_value(given.get(key, {}), allowed, f"{where}.{key}")
-        return cls(**texts)
+        """The words for a feature of what a labels file says; ``where`` is its place there."""
+        _check_keys(given, _CHECKS, where)
+        words = {key: _CHECKS[key](text, f"{where}.{key}") for key, text in given.items()}
+        return cls(**{"name": short_line(feature), **words})
 
 
 @dataclass(frozen=True)
@@ -153,8 +125,9 @@ class Labels:
     language
         Code of the language.
     decision
-        Sentences that replace those of the language: ``declined``, ``already``, ``would``,
-        ``reason``, ``reasons`` and ``closing``.
+        ``yes`` and ``no``, words for the desired decision and for any other, such as "granted" and
+        "declined"; and sentences that replace those of the language: ``declined``, ``already``,
+        ``would``, ``reason``, ``reasons`` and ``closing``.
     features
         The words for each feature, by name.
 
@@ -286,9 +259,9 @@ class Labels:
 
     @classmethod
     def _make(cls, content: Any, where: str) -> Self:
-        check_keys(content, ("language", "decision", "features"), where)
+        _check_keys(content, ("language", "decision", "features"), where)
         decision = content.get("decision", {})
-        check_keys(decision, DECISION, f"{where}: decision")
+        _check_keys(decision, DECISION, f"{where}: decision")
         features = content.get("features", {})
         if not isinstance(features, Mapping):
             raise LabelsError(
@@ -296,10 +269,7 @@ class Labels:
             )
         return cls(
             find_language(content.get("language", "en")),
-            {
-                key: check_template(text, (), f"{where}: decision.{key}")
-                for key, text in decision.items()
-            },
+            {key: _text(text, f"{where}: decision.{key}") for key, text in decision.items()},
             {
                 name: FeatureLabel.make(name, given, f"{where}: features.{short_line(name, 40)}")
                 for name, given in features.items()
@@ -394,7 +364,140 @@ class Labels:
             )
         for feature in schema.features:
             label = self.of(feature.name)
-            levels = {*label.levels, *label.become, *label.being}
+            levels = {*label.levels, *label.become, *label.being, *label.order}
             # Not for every number of a column, each time that letters are written.
             if levels:
-                check_spelling(feature, levels)
+                _check_spelling(feature, levels)
+
+
+def level_key(value: Any) -> str:
+    """A value as it stands in a labels file: whole numbers without decimal point, lower booleans.
+
+    Examples
+    --------
+    >>> level_key(4.0), level_key(True), level_key("own")
+    ('4', 'true', 'own')
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _check_keys(given: Any, known: Collection[str], where: str) -> None:
+    """Raise unless something is a mapping with known keys."""
+    listed = ", ".join(known)
+    if not isinstance(given, Mapping):
+        raise LabelsError(f"{where} must have the keys {listed}, got {shorten(given)}.")
+    for key in given:
+        if key not in known:
+            raise LabelsError(
+                f"{where} has no key {shorten(key, 60)}.{did_you_mean(key, known)} The keys are "
+                f"{listed}."
+            )
+
+
+def _text(given: Any, where: str) -> str:
+    return check_template(given, (), where)
+
+
+def _follow(given: Any, where: str) -> str | Literal[False]:
+    """A sentence without its full stop, which letters set where one belongs; or False."""
+    return given is not False and check_template(given, CHANGE, where).rstrip(" .")
+
+
+def _positive(given: Any, where: str) -> float:
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if not number or not 0 < given < float("inf"):
+        raise LabelsError(f"{where} must be a number above 0, got {shorten(given)}.")
+    return given
+
+
+def _flag(given: Any, where: str) -> bool:
+    if not isinstance(given, bool):
+        raise LabelsError(f"{where} must be true or false, got {shorten(given)}.")
+    return given
+
+
+def _order(given: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(given, (list, tuple)) or not given:
+        raise LabelsError(f"{where} must list values, the least first, got {shorten(given)}.")
+    return tuple(map(level_key, given))
+
+
+def _units(given: Any, where: str) -> tuple[str, str]:
+    """The unit of one and of any other number, as templates of {number}."""
+    if not isinstance(given, Mapping):
+        return (_unit(given, where),) * 2
+    _check_keys(given, ("one", "other"), where)
+    if len(given) != 2:
+        raise LabelsError(f"{where} must have both keys, one and other, got {shorten(given)}.")
+    return _unit(given["one"], f"{where}.one"), _unit(given["other"], f"{where}.other")
+
+
+def _unit(given: Any, where: str) -> str:
+    text = check_template(given, {"number"}, where)
+    if "{number}" not in text:
+        raise LabelsError(
+            f"{where} must hold {{number}}, such as '{{number}} months', got {shorten(given)}."
+        )
+    return text.replace("{number} ", "{number}\N{NO-BREAK SPACE}")
+
+
+def _by_direction(allowed: frozenset[str]) -> Check:
+    """Templates by direction; a text alone is for any change."""
+
+    def check(given: Any, where: str) -> dict[str, str]:
+        given = {"change": given} if isinstance(given, str) else given
+        _check_keys(given, DIRECTIONS, where)
+        return {key: check_template(text, allowed, f"{where}.{key}") for key, text in given.items()}
+
+    return check
+
+
+def _by_value(allowed: frozenset[str]) -> Check:
+    """Templates by value."""
+
+    def check(given: Any, where: str) -> dict[str, str]:
+        if not isinstance(given, Mapping):
+            raise LabelsError(f"{where} must map values to words, got {shorten(given)}.")
+        keys = {level_key(value): text for value, text in given.items()}
+        return {
+            key: check_template(text, allowed, f"{where}.{short_line(key, 40)}")
+            for key, text in keys.items()
+        }
+
+    return check
+
+
+# What each entry of a feature may be: takes what a file says and its place there.
+_CHECKS: dict[str, Check] = {
+    "name": _text,
+    "title": _text,
+    "help": _text,
+    "unit": _units,
+    "rounding": _positive,
+    "scale": _positive,
+    "grouping": _flag,
+    "levels": _by_value(frozenset()),
+    "order": _order,
+    "verbs": _by_direction(CHANGE),
+    "become": _by_value(CHANGE),
+    "follow": _follow,
+    "reason": _by_direction(OWN),
+    "being": _by_value(OWN),
+}
+
+
+def _check_spelling(feature: Feature, levels: Collection[str]) -> None:
+    """Raise if a level of the labels is one of the feature but for blanks and capitals."""
+    known = {level_key(value) for value in feature.table.dropna().tolist()}
+    folded = {level.strip().casefold(): level for level in known.difference(levels)}
+    for level in levels:
+        meant = folded.get(level.strip().casefold())
+        if level not in known and meant is not None:
+            raise LabelsError(
+                f"Labels speak of the level {shorten(level)} of {shorten(feature.name)}, which is "
+                f"{shorten(meant)} in the training data. Write it so."
+            )

@@ -45,7 +45,7 @@ class Language:
     >>> german.join(["Sie umgezogen wären", "Sie gespart hätten"])
     'Sie umgezogen wären und gespart hätten'
     >>> german.either(["Sie ein Haus besessen hätten", "Sie ein Auto besessen hätten"])
-    'Sie ein Haus oder Auto besessen hätten'
+    ['Sie ein Haus oder Auto besessen hätten']
     """
 
     code: str
@@ -84,11 +84,10 @@ class Language:
         ]
         return self.listed(short, "and")
 
-    def either(self, parts: Sequence[str]) -> str:
-        """Clauses of which one is enough: a, b or c.
+    def either(self, parts: Sequence[str]) -> list[str]:
+        """Clauses of which one is enough; those that differ in a single word become one.
 
-        Clauses that differ in one word become one. All others stay in full: of "you had
-        not moved or had saved" nobody knows what "not" belongs to.
+        All others stay: of "you had not moved or had saved" nobody knows what "not" belongs to.
         """
         words = [part.split(" ") for part in parts]
         if len({len(part) for part in words}) == 1:
@@ -96,8 +95,8 @@ class Language:
             if sum(count > 1 for count in distinct) == 1:
                 at, first = int(np.argmax(distinct)), words[0]
                 choice = self.listed([part[at] for part in words], "or")
-                return " ".join([*first[:at], choice, *first[at + 1 :]])
-        return self.listed(parts, "or")
+                return [" ".join([*first[:at], choice, *first[at + 1 :]])]
+        return list(parts)
 
     def listed(self, parts: Sequence[str], word: str) -> str:
         """Texts in a row, with "and" or "or" before the last."""
@@ -166,6 +165,11 @@ def _read(code: str) -> Language:
 def placeholders(template: str) -> set[str]:
     """Names of the placeholders of a template."""
     return set(_PLACEHOLDER.findall(template))
+
+
+def optional_placeholders(template: str) -> list[str]:
+    """Placeholders that stand in brackets: such a part is left out if the value is None."""
+    return sorted({name for part in _OPTIONAL.findall(template) for name in placeholders(part)})
 
 
 def fill(template: str, **values: str | None) -> str:

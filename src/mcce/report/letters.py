@@ -3,41 +3,38 @@
 Beyond the paper. Takes an explainer and what its ``explain`` returned, and puts the final answers
 (:meth:`mcce.MCCE.finalize`) into words.
 
-Always true: letters show final rows alone; a person's letter is the same alone and among others.
+Always true: letters show final rows alone, and speak only of what differs between these and the
+person; before and after never read the same; a person's letter is the same alone and among others.
+Letters say "nothing you can change" only where that is proven, or where no case was ever decided as
+desired; otherwise they say that nothing was found.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 import pandas as pd
 
-from ..analysis.answers import Requirements
-from ..analysis.rounding import RoundedColumn, ShownNumber, columns_to_round
 from ..counterfactuals.parts import ALREADY
-from ..counterfactuals.result import Counterfactuals, ranges_by_answer
-from ..errors import ParameterError, shorten
+from ..counterfactuals.result import Counterfactuals
+from ..errors import LabelsError, ParameterError, shorten
 from ..explainer import MCCE, requirements_of
 from ..parameters import check_flag
 from ..tables.frames import FrameT
-from ..tables.schema import Schema
-from .changes import (
-    AnswerChanges,
-    ChangedColumn,
-    changes_of,
-    principal_reasons,
-    widen_changes,
-    with_shares,
-    without_needless,
-)
-from .labels import Labels
-from .sentences import Writer
+from .changes import AnswerChanges, Change, read_changes, without_needless
+from .labels import FeatureLabel, Labels, level_key
+from .language import fill
+from .letter_templates import LetterTemplate
+from .reasons import principal_reasons
+from .words import Words
 
 # Levels that a sentence lists beside that of the answer.
 MAX_OTHER_LEVELS = 2
+# More clauses than this are listed below one another.
+MAX_IN_SENTENCE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +74,8 @@ def write_letters(
     *,
     ranges: bool = False,
     constraints: Any = None,
+    template: str | os.PathLike[str] | None = None,
+    fields: Mapping[str, Any] | None = None,
 ) -> Letters[FrameT]:
     """Tell people in plain words what would have altered the decision.
 
@@ -97,6 +96,13 @@ def write_letters(
         Whether to say which other values would do: "at most 2,900", or a second level.
     constraints
         Further constraints that were passed to ``explain``.
+    template
+        What a law wants to stand around the explanation: ``"us"``, ``"eu"`` or ``"no"``, or the
+        path of a text file of yours, see :doc:`letters </user_guide/letters>`. Reasons then come
+        from all features, also from those that cannot change.
+    fields
+        What the template asks for: a text by name, or a list with one for each person. False leaves
+        out a part that may be left out.
 
     Returns
     -------
@@ -108,7 +114,7 @@ def write_letters(
     LabelsError
         If the labels are not valid, or a feature that can change has no reason in words.
     NotFittedError, ParameterError, SchemaError
-        If the explainer is not fitted, or the result is not one of it.
+        If the explainer is not fitted, the result is not one of it, or a field is missing.
 
     Warns
     -----
@@ -128,12 +134,94 @@ def write_letters(
     require_explainer(explainer)
     check_flag("ranges", ranges)
     words = Labels.take(labels)
-    requirements = requirements_of(explainer, constraints)
-    words.check(explainer.schema_, requirements.constraints.frozen_for_everybody)
-    rounding = words.rounding(explainer.schema_)
-    final = explainer.finalize(result, rounding=rounding, constraints=constraints)
-    context = _Context.make(explainer, requirements, words, ranges=ranges)
-    return _write(final, _list_changes(final.to_pandas(), context), context)
+    required, schema = requirements_of(explainer, constraints), explainer.schema_
+    words.check(schema, required.constraints.frozen_for_everybody)
+    frame = None if template is None else LetterTemplate.read(template, words.language)
+    if frame is None and fields is not None:
+        raise ParameterError("fields are those of a template. Pass a template too.")
+    people = result.to_pandas().people.index
+    given = [] if frame is None else frame.read_fields(fields, people)
+    native = explainer.finalize(result, rounding=words.rounding(schema), constraints=constraints)
+    final, follow = native.to_pandas(), [column.feature.name for column in required.computed]
+    changes = read_changes(final, schema, follow)
+    if ranges and final.anonymous is None:
+        changes = [_with_choices(answer, words) for answer in changes]
+    theirs: list[list[AnswerChanges]] = [[] for _ in range(len(people))]
+    for person, answer in zip(final.owner.tolist(), changes, strict=True):
+        theirs[person].append(answer)
+    needed, thorough = [without_needless(answers) for answers in theirs], frame is not None
+    reasons = principal_reasons(explainer, required, final, needed, words, thorough=thorough)
+    writer = Writer(words)
+    said = [[writer.reason(change) for change in some] for some in reasons]
+    kinds = (kind or "unknown" for kind in final.people["reason_kind"])
+    parts = [writer.parts(*person) for person in zip(kinds, needed, said, strict=True)]
+    if frame is None:
+        texts = ["\n\n".join(filter(None, own.values())) for own in parts]
+    else:
+        common = _common_parts(explainer, writer, reasons)
+        scores = [{"score": writer.words.figure(score)} for score in final.people["score"]]
+        rows = zip(parts, scores, given, strict=True)
+        texts = [frame.write({**common, **own, **score, **more}) for own, score, more in rows]
+    answers = [writer.answer(answer) for answer in changes]
+    return _tabulate(native, words, needed, texts, answers, reasons, said)
+
+
+def _tabulate(
+    native: Counterfactuals[FrameT],
+    words: Labels,
+    needed: Sequence[Sequence[AnswerChanges]],
+    texts: Sequence[str],
+    answers: Sequence[str],
+    reasons: Sequence[Sequence[Change]],
+    said: Sequence[Sequence[str]],
+) -> Letters[FrameT]:
+    """The letters as tables in the kind of frame of the result."""
+    final = native.to_pandas()
+    rows = final.frame if final.anonymous is None else final.anonymous.frame
+    status = final.people["status"]
+    about = {
+        "status": status,
+        "n_answers": [len(some) for some in needed],
+        "text": [
+            words.say("already") if one == ALREADY else text
+            for one, text in zip(status, texts, strict=True)
+        ],
+    }
+    listed = [
+        (label, place, change.feature, text)
+        for label, some, sentences in zip(status.index, reasons, said, strict=True)
+        for place, (change, text) in enumerate(zip(some, sentences, strict=True), start=1)
+    ]
+    names = ["factual", "place", "feature", "text"]
+    return Letters(
+        people=native.adapter.table_to_native(
+            pd.DataFrame(about, dtype=object).astype({"n_answers": int})
+        ),
+        answers=native.adapter.table_to_native(
+            pd.DataFrame({"text": answers}, rows.index, dtype=object)
+        ),
+        reasons=native.adapter.table_to_native(pd.DataFrame(listed, columns=names)),
+        frame=native.adapter.rows_to_native(rows),
+        language=words.language.code,
+    )
+
+
+def _common_parts(
+    explainer: MCCE, writer: Writer, reasons: Sequence[Sequence[Change]]
+) -> dict[str, str | None]:
+    """What letters from a template say of the model to everybody."""
+    labels, names = writer.labels, explainer.schema_.names
+    rested = [change.feature for some in reasons for change in some]
+    lacking = [name for name in names if name in rested and not labels.of(name).has_reason]
+    if lacking:
+        raise LabelsError(
+            f"Of {len(reasons)} decisions, {rested.count(lacking[0])} rest on "
+            f"{shorten(lacking[0])} above all, for which the labels have no reason. A letter must "
+            "name its principal reasons: add a reason to the labels, or do not use a model that "
+            "rests on it."
+        )
+    data = ", ".join(map(writer.words.title, names))
+    return {"rule": writer.words.rule(explainer.decision_), "data": data}
 
 
 def require_explainer(explainer: Any) -> None:
@@ -142,140 +230,177 @@ def require_explainer(explainer: Any) -> None:
         raise ParameterError(f"explainer must be an MCCE, got {shorten(explainer)}.")
 
 
-@dataclass(frozen=True, eq=False)
-class _Context:
-    """What letters depend on beside the answers."""
+def _with_choices(answer: AnswerChanges, labels: Labels) -> AnswerChanges:
+    """The same answer, in which one feature at most says which other values would do.
 
-    schema: Schema
-    labels: Labels
-    columns: Mapping[Hashable, RoundedColumn]
-    follow: Sequence[Hashable]
-    ranges: bool
+    A range holds while all else is as in the answer. Beside consequences that the text mentions,
+    nothing has a choice: another value would have other consequences.
+    """
+    ranged = [change for change in answer.actions if change.found.get("low") is not None]
+    if any(labels.of(change.feature).follow is not False for change in answer.consequences):
+        return answer
 
-    @classmethod
-    def make(
-        cls, explainer: MCCE, requirements: Requirements, labels: Labels, *, ranges: bool
-    ) -> _Context:
-        """The context of an explainer."""
-        schema = explainer.schema_
-        columns = columns_to_round(schema, labels.rounding(schema), requirements.constraints)
-        return cls(
-            schema,
-            labels,
-            {column.feature.name: column for column in columns.values()},
-            [column.feature.name for column in requirements.computed],
-            ranges,
-        )
+    def choose(change: Change) -> Change:
+        others = change.found.get("others") or []
+        if len(answer.actions) == 1 and others:
+            return replace(change, others=tuple(others[:MAX_OTHER_LEVELS]))
+        if [change] != ranged or labels.of(change.feature).levels:
+            return change
+        found, (low, high) = change.found, (change.found["low"], change.found["high"])
+        if low == high or found["value"] not in (low, high):
+            return change
+        # The nearer end is the value of the answer; the farther one may be open.
+        ends = (low, None if found["high_open"] else high)
+        if found["value"] == high:
+            ends = (None if found["low_open"] else low, high)
+        return replace(change, ends=ends)
 
-
-def _list_changes(final: Counterfactuals[pd.DataFrame], context: _Context) -> list[AnswerChanges]:
-    """What changes in each answer."""
-    before, anonymous = final.factuals.iloc[final.owner], final.anonymous
-    shown, levels = _shown_cells(final, context)
-    changed = [
-        ChangedColumn.read(
-            feature, before[name], final.frame[name], shown.get(name, {}), levels.get(name, {})
-        )
-        for name, feature in zip(context.schema.names, context.schema.features, strict=True)
-    ]
-    if anonymous is not None:
-        changed = widen_changes(changed, anonymous)
-    follow = context.follow
-    mentioned = [name for name in follow if context.labels.of(name).follow is not False]
-    changes = changes_of(changed, follow, mentioned, len(final.frame))
-    if anonymous is not None:
-        return with_shares(changes, anonymous.measures["pureness_of_changes"].tolist())
-    if "margin_word" not in final.measures:
-        return changes
-    found = zip(changes, final.measures["margin_word"], strict=True)
-    return [replace(one, narrow=word == "narrow") for one, word in found]
+    return replace(answer, actions=[choose(change) for change in answer.actions])
 
 
-def _shown_cells(
-    final: Counterfactuals[pd.DataFrame], context: _Context
-) -> tuple[dict[Hashable, dict[int, ShownNumber]], dict[Hashable, dict[int, list[Any]]]]:
-    """How letters show the numbers of answers, and which levels beside theirs, by column."""
-    shown: dict[Hashable, dict[int, ShownNumber]] = {}
-    levels: dict[Hashable, dict[int, list[Any]]] = {}
-    # Other values would do beside the exact values alone.
-    tells = context.ranges and final.anonymous is None
-    for answer, rows in enumerate(ranges_by_answer(final)):
-        numbers = [
-            row for row in rows if row["feature"] in context.columns and row["low"] is not None
-        ]
-        for row in numbers:
-            column = context.columns[row["feature"]]
-            number = _shown_number(column, row, alone=tells and len(numbers) == 1)
-            shown.setdefault(row["feature"], {})[answer] = number
-        if tells and len(rows) == 1:
-            (row,) = rows
-            levels.setdefault(row["feature"], {})[answer] = row["others"][:MAX_OTHER_LEVELS]
-    return shown, levels
+class Writer:
+    """Puts answers into sentences."""
 
+    def __init__(self, labels: Labels) -> None:
+        self.labels, self.language, self.words = labels, labels.language, Words(labels)
+        self.say = self.language.say
 
-def _shown_number(column: RoundedColumn, row: Mapping[str, Any], *, alone: bool) -> ShownNumber:
-    """A number, with its range if the number is the end of it."""
-    value, low, high = (column.decimal(row[name]) for name in ("value", "low", "high"))
-    if alone and low < high:
-        if value == low:
-            return ShownNumber(value, high, row["high_open"])
-        if value == high:
-            return ShownNumber(value, low, row["low_open"])
-    return ShownNumber(value)
-
-
-def _write(
-    native: Counterfactuals[FrameT], changes: Sequence[AnswerChanges], context: _Context
-) -> Letters[FrameT]:
-    """Put everything into words."""
-    final, writer = native.to_pandas(), Writer(context.labels)
-    people = final.people
-    theirs: list[list[AnswerChanges]] = [[] for _ in range(len(people))]
-    for person, change in zip(final.owner.tolist(), changes, strict=True):
-        theirs[person].append(change)
-    theirs = [without_needless(answers) for answers in theirs]
-    spreads = {
-        feature.name: feature.spread
-        for feature in context.schema.features
-        if feature.is_number and not context.labels.of(feature.name).levels
-    }
-    principal = [principal_reasons(answers, spreads) for answers in theirs]
-    reasons = [[writer.reason(change) for change in some] for some in principal]
-    listed = [
-        (label, place, change.feature, text)
-        for label, some, texts in zip(people.index, principal, reasons, strict=True)
-        for place, (change, text) in enumerate(zip(some, texts, strict=True), start=1)
-    ]
-    everybody = zip(people["status"], people["reason_kind"], theirs, reasons, strict=True)
-    table = pd.DataFrame(
-        {
-            "status": people["status"],
-            "n_answers": [len(answers) for answers in theirs],
-            "text": _texts([_text(writer, *person) for person in everybody], people.index),
+    def parts(
+        self, kind: str, answers: Sequence[AnswerChanges], reasons: Sequence[str]
+    ) -> dict[str, str | None]:
+        """The parts of a letter, in their order; those that have nothing to say are empty."""
+        intro, bullet = ("reason" if len(reasons) == 1 else "reasons"), self.say("lists.bullet")
+        listed = [self.labels.say(intro), *(f"{bullet} {reason}" for reason in reasons)]
+        return {
+            "declined": self.labels.say("declined"),
+            "reasons": "\n".join(listed) if reasons else "",
+            "answers": self._answers(answers) if answers else self.say(f"nothing.{kind}"),
+            "closing": self.labels.say("closing") if answers else "",
         }
-    )
-    frame = final.frame if final.anonymous is None else final.anonymous.frame
-    texts = _texts([writer.answer(change) for change in changes], frame.index)
-    return Letters(
-        people=native.adapter.table_to_native(table),
-        answers=native.adapter.table_to_native(texts.to_frame("text")),
-        reasons=native.adapter.table_to_native(
-            pd.DataFrame(listed, columns=["factual", "place", "feature", "text"])
-        ),
-        frame=native.adapter.rows_to_native(frame),
-        language=context.labels.language.code,
-    )
 
+    def answer(self, answer: AnswerChanges) -> str:
+        """One answer: a sentence, and one for each thing that would have followed."""
+        options, bullet, would = self._options(answer), "lists.bullet", self.labels.say("would")
+        is_short = len(options) == 1 and len(answer.actions) <= MAX_IN_SENTENCE
+        if is_short:
+            text = self.say("letter.if", would=would, clauses=options[0])
+        elif len(options) == 1:
+            clauses = [self.clause(change) for change in answer.actions]
+            text = self._listed(clauses, self.say(bullet), "lists.item_and")
+        else:
+            text = self._listed(options, "", "lists.item_or")
+        follow = self._consequences(answer.consequences)
+        sentences = [f"{text[:1].upper()}{text[1:]}." for text in follow]
+        sentences += self._remarks(answer, "letter.share", "letter.narrow")
+        between = " " if is_short else "\n"
+        return f"{text}{between}{' '.join(sentences)}" if sentences else text
 
-def _text(
-    writer: Writer, status: str, kind: str, answers: list[AnswerChanges], reasons: list[str]
-) -> str:
-    """The letter for one person."""
-    if answers:
-        return writer.letter(answers, reasons)
-    return writer.already() if status == ALREADY else writer.nothing(kind)
+    def _answers(self, answers: Sequence[AnswerChanges]) -> str:
+        """One answer or several, of which any would do."""
+        if len(answers) == 1:
+            return self.answer(answers[0])
+        cases = []
+        for answer in answers:
+            notes = self._consequences(answer.consequences)
+            notes += self._remarks(answer, "letter.share_of_case", "letter.narrow_of_case")
+            end = f" ({'; '.join(notes)})" if notes else ""
+            cases += [f"{option}{end}" for option in self._options(answer)]
+        return self._listed(cases, "", "lists.item_or")
 
+    def _options(self, answer: AnswerChanges) -> list[str]:
+        """All changes in a row, or the levels of the only one, of which any would do."""
+        if len(answer.actions) == 1:
+            return self._clauses(answer.actions[0])
+        return [self.language.join([self.clause(change) for change in answer.actions])]
 
-def _texts(texts: list[str], index: pd.Index[Any]) -> pd.Series[Any]:
-    """A column of strings as objects; pandas 3 would choose another dtype."""
-    return pd.Series(texts, index=index, dtype=object)
+    def _remarks(self, answer: AnswerChanges, share: str, narrow: str) -> list[str]:
+        remarks = []
+        if answer.share is not None:
+            remarks.append(self.say(share, share=self.language.percent(answer.share)))
+        return [*remarks, self.say(narrow)] if answer.narrow else remarks
+
+    def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
+        """Clauses below one another, as one sentence; numbered unless there is a mark."""
+        ends = [self.say("lists.comma").rstrip()] * len(items)
+        ends[-2:] = [self.say(last), "."]
+        marks = [mark or f"{number}." for number in range(1, len(items) + 1)]
+        lines = [f"{m} {item}{end}" for m, item, end in zip(marks, items, ends, strict=True)]
+        start = self.say("letter.if_list", would=self.labels.say("would"))
+        return "\n".join([start, *lines])
+
+    def clause(self, change: Change) -> str:
+        """What would have been different, as a clause after "if"."""
+        return self.language.listed(self._clauses(change), "or")
+
+    def _clauses(self, change: Change) -> list[str]:
+        """Clauses of which any one would be enough; one that names all values, if there is one."""
+        label = self.labels.of(change.feature)
+        different = self.say("clauses.different", name=label.name)
+        if change.vague:
+            return [different]
+        if change.ends is None and change.after is None:
+            return [self.say("clauses.unstated", name=label.name)]
+        after, before = self._after(change), self._before(change, bare=True)
+        if after == before:
+            return [different]
+        values = {level_key(change.after): after}
+        values |= {level_key(v): self.words.cell(change.feature, v) for v in change.others}
+        if not label.become.keys() & values.keys():
+            values = {level_key(change.after): self.language.listed([*values.values()], "or")}
+        shared = label.verbs.get(change.direction(label.order)) or label.verbs.get("change")
+        clauses = []
+        for key, text in values.items():
+            template = label.become.get(key) or shared
+            if template is None:
+                said = {"name": label.name, "after": text, "before": before}
+                clauses.append(self.say("clauses.change", **said))
+            else:
+                clauses.append(fill(template, before=before, after=text))
+        return self.language.either(clauses)
+
+    def reason(self, change: Change) -> str:
+        """Why the person's own value led to the decision."""
+        label = self.labels.of(change.feature)
+        direction = "change" if change.vague else change.direction(label.order)
+        before = self._before(change) or self.say("values.missing")
+        # What is said of levels with an order asks for more of them.
+        says_more = direction == "more" or not label.order
+        own = label.being.get(level_key(change.before)) if says_more and not change.vague else None
+        template = own or label.reason.get(direction) or label.reason.get("change")
+        if template is not None:
+            return fill(template, before=before)
+        name = self.words.title(change.feature)
+        return self.say("clauses.reason", name=name, before=before)
+
+    def _consequences(self, changes: Sequence[Change]) -> list[str]:
+        """What would have followed, as sentences without their full stops."""
+        labelled = [(self.labels.of(change.feature), change) for change in changes]
+        return [
+            self._consequence(label, change)
+            for label, change in labelled
+            if label.follow is not False and not change.vague
+        ]
+
+    def _consequence(self, label: FeatureLabel, change: Change) -> str:
+        before = None if change.before is None else self.words.about(change.feature, change.before)
+        after = self._after(change)
+        if change.ends is None and change.after is not None:
+            after = self.words.about(change.feature, change.after)
+        if label.follow:
+            return fill(label.follow, before=before, after=after)
+        return self.say("clauses.follow", name=label.name, after=after, before=before)
+
+    def _after(self, change: Change) -> str:
+        if change.ends is not None:
+            return self.words.between(change.feature, *change.ends)
+        return self.words.cell(change.feature, change.after)
+
+    def _before(self, change: Change, *, bare: bool = False) -> str | None:
+        """The person's own value, rounded on its side of the answer; None if it is missing.
+
+        Beside the value after, the unit would stand twice: ``bare`` leaves it out.
+        """
+        if change.before is None:
+            return None
+        cells = [change.before, change.after]
+        return self.words.values(change.feature, cells, quoted=True, bare=bare)[0]

@@ -14,19 +14,16 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from ..caching import cached_property
 from ..constraints.collection import GivenRows
-from ..constraints.constraint import Constraint
 from ..constraints.files import make_constraints
 from ..counterfactuals.parts import ALREADY
-from ..counterfactuals.records import plain_value
 from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE, requirements_of
@@ -36,6 +33,7 @@ from ..version import __version__
 FORMAT = 1
 SEALS = ("checksum", "signature")
 # Measures of an answer, and the columns of a result that they stand in.
+NO_ANSWER: dict[str, Any] = {"row": {}, "changes": [], "measures": {"valid": False}}
 MEASURES = {"score_after": "score", "sparsity": "sparsity", "gower": "gower"}
 
 
@@ -78,12 +76,14 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class AssessedAnswer:
-    """A person and an answer, and what a fresh call of the predictor and the rules say of them."""
+class Plan:
+    """A person and an answer, as a fresh call of the predictor and the rules see them."""
 
-    result: Counterfactuals[pd.DataFrame]
-    broken: list[str]
-    moved: list[str]
+    person: dict[str, Any]
+    row: dict[str, Any]
+    changes: list[dict[str, Any]]
+    measures: dict[str, Any]
+    promises: list[Check]
 
     @classmethod
     def assess(
@@ -91,49 +91,40 @@ class AssessedAnswer:
         explainer: MCCE,
         person: pd.DataFrame,
         answer: pd.DataFrame,
-        constraints: Sequence[Constraint] = (),
+        rules: Sequence[Mapping[str, Any]],
     ) -> Self:
         """Find out what holds."""
         schema = explainer.schema_
+        constraints = [constraint for entry in rules for constraint in make_constraints(entry)]
         rows = schema.encode(person.reset_index(drop=True))
         # Constraints compare columns by position.
         person, answer = rows.returned, schema.encode(answer.reset_index(drop=True)).returned
         result = Counterfactuals.from_frame(
             person, answer, schema=schema, decision=explainer.decision_
         )
-        rules = requirements_of(explainer, list(constraints)).constraints
-        broken = rules.broken(GivenRows(rows, np.zeros(1, dtype=np.int64), answer))
+        (record,) = result.to_dict()
+        # Of somebody with the desired decision, no answer is kept.
+        found: list[dict[str, Any]] = record["counterfactuals"]
+        about = found[0] if found else NO_ANSWER
+        measures = {"score_before": record["score"]}
+        measures |= {name: about["measures"].get(of) for name, of in MEASURES.items()}
+        required = requirements_of(explainer, constraints).constraints
+        given = GivenRows(rows, np.zeros(1, dtype=np.int64), answer)
+        broken = [
+            str(name) for name, is_broken in required.broken(given).items() if is_broken.any()
+        ]
         fixed = [feature.name for feature in schema.features if feature.immutable]
-        return cls(
-            result,
-            [str(name) for name, breaks in broken.items() if breaks.any()],
-            [str(name) for name in fixed if differ(person[name], answer[name]).any()],
-        )
-
-    @property
-    def measures(self) -> dict[str, Any]:
-        """Scores before and after, changed features and the Gower distance."""
-        own, found = self.result.people.iloc[0], self.result.measures
-        cost = {name: None if found.empty else found[name].iloc[0] for name in MEASURES.values()}
-        measures = {name: plain_value(cost[column]) for name, column in MEASURES.items()}
-        return {"score_before": plain_value(own["score"]), **measures}
-
-    @cached_property
-    def records(self) -> list[dict[str, Any]]:
-        """The person, and the answer if there is one, in types that JSON has."""
-        return self.result.to_dict(orient="records")
-
-    @property
-    def changes(self) -> list[dict[str, Any]]:
-        """The changed cells."""
-        (record,) = self.records
-        return [one for answer in record["counterfactuals"] for one in answer["changes"]]
-
-    @property
-    def is_accepted(self) -> bool:
-        """Whether the person is declined and the answer is not."""
-        found = self.result.measures
-        return not found.empty and bool(found["valid"].iloc[0])
+        moved = [str(name) for name in fixed if differ(person[name], answer[name]).any()]
+        refused = "the predictor refuses it"
+        if record["status"] == ALREADY:
+            refused = "this person has the desired decision already"
+        changed = f"immutable features change: {shorten(moved, 200)}"
+        promises = [
+            Check("the predictor accepts the answer", about["measures"]["valid"], refused),
+            Check("immutable features stay", not moved, changed),
+            Check("every rule holds", not broken, f"rules are broken: {shorten(broken, 200)}"),
+        ]
+        return cls(record["person"], about["row"], about["changes"], measures, promises)
 
 
 def make_receipt(
@@ -148,23 +139,20 @@ def make_receipt(
     key: bytes | None = None,
 ) -> dict[str, Any]:
     """A receipt of an answer."""
-    plan = AssessedAnswer.assess(explainer, person, answer, _constraints(rules))
-    wrong = [check.found for check in _promises(plan) if not check.holds]
+    plan = Plan.assess(explainer, person, answer, rules)
+    wrong = [check.found for check in plan.promises if not check.holds]
     if wrong:
         raise ParameterError(f"There is no receipt for this answer: {'; '.join(wrong)}.")
-    (record,) = plan.records
-    (answered,) = record["counterfactuals"]
     content = {
         "receipt": FORMAT,
         "mcce": __version__,
         "made": made.astimezone(UTC).isoformat(timespec="seconds"),
         "seed": explainer.seed_,
-        "explainer": origin.explainer,
-        "predictor": origin.predictor,
+        **asdict(origin),
         "desired": str(explainer.decision_.desired),
         "rules": [dict(rule) for rule in (*added, *rules)],
-        "person": record["person"],
-        "answer": answered["row"],
+        "person": plan.person,
+        "answer": plan.row,
         "changes": plan.changes,
         **plan.measures,
     }
@@ -207,40 +195,21 @@ def check_plan(
     """Whether an explainer and its predictor keep what a receipt promises."""
     if not isinstance(receipt["rules"], list):
         raise ReadError("This is no receipt: its rules must be a list.")
-    plan = AssessedAnswer.assess(explainer, person, answer, _constraints(receipt["rules"]))
-    same = [
-        ("the explainer is the same", origin.explainer, receipt["explainer"]),
-        ("the predictor is the same", origin.predictor, receipt["predictor"]),
-        ("the seed is the same", explainer.seed_, receipt["seed"]),
-        ("what is desired is the same", str(explainer.decision_.desired), receipt["desired"]),
-        *((f"{name} is the same", now, receipt[name]) for name, now in plan.measures.items()),
+    plan = Plan.assess(explainer, person, answer, receipt["rules"])
+    now = {
+        "the explainer": (origin.explainer, "explainer"),
+        "the predictor": (origin.predictor, "predictor"),
+        "the seed": (explainer.seed_, "seed"),
+        "what is desired": (str(explainer.decision_.desired), "desired"),
+        **{name: (value, name) for name, value in plan.measures.items()},
+    }
+    checks = [
+        Check(f"{what} is the same", value == receipt[key], f"{value} now, {receipt[key]} then")
+        for what, (value, key) in now.items()
     ]
-    checks = [Check(name, now == then, f"{now} now, {then} then") for name, now, then in same]
-    same_changes = plan.changes == receipt["changes"]
-    checks.append(Check("the changes are those of the answer", same_changes, "they are others"))
-    return checks + _promises(plan)
-
-
-def _constraints(entries: Sequence[Any]) -> list[Constraint]:
-    return [constraint for entry in entries for constraint in make_constraints(entry)]
-
-
-def _promises(plan: AssessedAnswer) -> list[Check]:
-    already = plan.result.people["status"].iloc[0] == ALREADY
-    refused = (
-        "this person has the desired decision already" if already else "the predictor refuses it"
-    )
-    return [
-        Check("the predictor accepts the answer", plan.is_accepted, refused),
-        Check(
-            "immutable features stay",
-            not plan.moved,
-            f"immutable features change: {shorten(plan.moved, 200)}",
-        ),
-        Check(
-            "every rule holds", not plan.broken, f"rules are broken: {shorten(plan.broken, 200)}"
-        ),
-    ]
+    same = plan.changes == receipt["changes"]
+    checks.append(Check("the changes are those of the answer", same, "they are others"))
+    return checks + plan.promises
 
 
 def _canonical(content: Mapping[str, Any]) -> bytes:

@@ -19,7 +19,7 @@ from ..predictors.decision import Interval
 from ..protocols import is_private
 from ..report.labels import Labels
 from ..report.language import languages
-from ..report.sentences import CellWords
+from ..report.words import Words
 from ..search.config import PRESETS, find_search
 from ..tables.columns import plain
 from ..tables.features import Feature
@@ -88,13 +88,13 @@ def _features(answerer: Answerer, labels: Labels) -> list[dict[str, Any]]:
 
 def _describe(feature: Feature, kind: CellKind, labels: Labels) -> dict[str, Any]:
     """A feature by itself."""
-    words, label, low, high = CellWords(labels), labels.of(feature.name), None, None
+    words, label, low, high = Words(labels), labels.of(feature.name), None, None
     is_number = feature.kind == "numeric"
     if is_number and len(feature.known):
         low, high = (plain_value(plain(feature.known)[end]) for end in (0, -1))
     return {
         "name": str(feature.name),
-        "label": words.name(feature.name),
+        "label": words.title(feature.name),
         # How a number is written with its unit, if it has one.
         "unit": None if label.unit[1] == "{number}" else label.unit[1],
         "scale": label.scale,
@@ -115,7 +115,7 @@ def _describe(feature: Feature, kind: CellKind, labels: Labels) -> dict[str, Any
     }
 
 
-def _levels(feature: Feature, kind: CellKind, words: CellWords) -> list[dict[str, Any]] | None:
+def _levels(feature: Feature, kind: CellKind, words: Words) -> list[dict[str, Any]] | None:
     """The levels of a category, and the values of a number that have words of their own."""
     if kind.levels is None and not words.labels.of(feature.name).levels:
         return None

@@ -36,7 +36,7 @@ from ..files.people_reader import PeopleReader, PeopleTable
 from ..files.sources import EXTENSIONS, check_delimiter, find_format, open_source
 from ..kernels import IntArray, check_cancellation
 from ..protocols import Callback
-from ..report.html.report_page import ReportOptions, write_page
+from ..report.report_page import ReportOptions, write_page
 from ..runtime.files import replacing
 from ..runtime.progress import Progress
 from .answering import Answerer

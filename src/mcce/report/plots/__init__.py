@@ -4,7 +4,7 @@ They are made for light and dark backgrounds, chosen by the axes they are drawn 
 """
 
 from .audits import plot_closest_records, plot_membership
-from .person import plot_answer, plot_answers, plot_table
+from .person import plot_answer, plot_answers
 from .summaries import plot_changed_features, plot_front, plot_group_costs
 
 __all__ = [
@@ -15,5 +15,4 @@ __all__ = [
     "plot_front",
     "plot_group_costs",
     "plot_membership",
-    "plot_table",
 ]

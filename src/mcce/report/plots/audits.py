@@ -69,10 +69,11 @@ def plot_membership(
     colours = theme.answer, theme.less, theme.other
     styles = zip(audit.scores, colours, ("-", "--", ":"), strict=False)
     for name, colour, dash in styles:
-        alarms, found = _dense(*roc(*audit.scores[name]))
+        alarms, found = roc(*audit.scores[name])
         axes.plot(
             np.maximum(alarms, least),
             np.maximum(found, least),
+            drawstyle="steps-post",
             color=colour,
             linestyle=dash,
             linewidth=2,
@@ -162,25 +163,6 @@ def roc(members: FloatArray, nonmembers: FloatArray) -> tuple[FloatArray, FloatA
         for scores in (members, nonmembers)
     )
     return np.append(0.0, alarms), np.append(0.0, found)
-
-
-def _dense(alarms: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The curve with points along its slopes: where scores are equal, lots are drawn.
-
-    On logarithmic axes such a slope is no straight line.
-    """
-    slopes = np.flatnonzero((np.diff(alarms) > 0) & (np.diff(found) > 0))
-    part = np.geomspace(1e-3, 1, N_BINS)
-    more = [
-        (line[slopes, None] + part * np.diff(line)[slopes, None]).ravel()
-        for line in (alarms, found)
-    ]
-    # The curve rises, so that sorting both by their sum keeps its order.
-    joined = [
-        np.concatenate([line, extra]) for line, extra in zip((alarms, found), more, strict=True)
-    ]
-    order = np.argsort(joined[0] + joined[1], kind="stable")
-    return joined[0][order], joined[1][order]
 
 
 def _shares(distances: FloatArray, edges: FloatArray) -> FloatArray:

@@ -46,7 +46,6 @@ class Theme:
     answer: str
     less: str
     other: str
-    mark: str
     hatch: str
 
 
@@ -58,7 +57,6 @@ LIGHT = Theme(
     answer="#0072b2",
     less="#d55e00",
     other="#b3659b",
-    mark="#fde8b3",
     hatch="#ffffff",
 )
 
@@ -71,7 +69,6 @@ DARK = Theme(
     answer="#56b4e9",
     less="#e69f00",
     other="#de9cc4",
-    mark="#5c4405",
     hatch="#20262a",
 )
 
@@ -79,20 +76,27 @@ DARK = Theme(
 def theme_of(axes: Axes) -> Theme:
     """The colours for the background of some axes."""
     import matplotlib
+
+    colour = painted(axes)
+    if colour is None:
+        # Nothing is painted: the default text colour was chosen for the background.
+        return DARK if _luminance(matplotlib.rcParams["text.color"]) > 0.4 else LIGHT
+    return LIGHT if _luminance(colour) > 0.4 else DARK
+
+
+def painted(axes: Axes) -> Any:
+    """The colour that is painted behind some axes; None if there is none."""
     from matplotlib.colors import to_rgba
 
-    figure = axes.figure
-    for patch in (axes.patch, figure.patch, figure.figure.patch):
-        *colour, alpha = to_rgba(patch.get_facecolor())
-        if alpha > 0.5 and patch.get_visible():
-            return LIGHT if _luminance(colour) > 0.4 else DARK
-    # Nothing is painted: the default text colour was chosen for the background.
-    return DARK if _luminance(to_rgba(matplotlib.rcParams["text.color"])) > 0.4 else LIGHT
+    patches = (axes.patch, axes.figure.patch, axes.figure.figure.patch)
+    colours = (to_rgba(patch.get_facecolor()) for patch in patches if patch.get_visible())
+    return next((colour for colour in colours if colour[3] > 0.5), None)
 
 
-def _luminance(colour: Sequence[float]) -> float:
-    red, green, blue = colour[:3]
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+def _luminance(colour: Any) -> float:
+    from matplotlib.colors import to_rgb
+
+    return float(np.dot(to_rgb(colour), (0.2126, 0.7152, 0.0722)))
 
 
 def make_axes(given: Axes | None, width: float, height: float) -> tuple[Axes, Theme]:
@@ -126,9 +130,13 @@ def literal(text: Text) -> Text:
     return text
 
 
-def name_rows(axes: Axes, names: Sequence[str], places: Sequence[float]) -> None:
-    """Names at the left of some axes, one for each row."""
-    axes.set_yticks(places, [wrap(name) for name in names])
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Names at the left of some axes, one for each row from 0 downwards."""
+    lines = LINES
+    # Names that are cut stay apart, if more lines help.
+    while len({wrap(name, lines=lines) for name in names}) < len(set(names)) and lines < 2 * LINES:
+        lines += 1
+    axes.set_yticks(range(0, -len(names), -1), [wrap(name, lines=lines) for name in names])
     for label in axes.get_yticklabels():
         literal(label)
 
@@ -158,7 +166,7 @@ def explain_marks(axes: Axes, handles: Sequence[Any], *, above: bool = False) ->
         literal(text)
 
 
-def wrap(text: str, width: int = LINE) -> str:
+def wrap(text: str, width: int = LINE, lines: int = LINES) -> str:
     r"""Text on few lines; its beginning and end if that is not enough.
 
     Examples
@@ -167,10 +175,9 @@ def wrap(text: str, width: int = LINE) -> str:
     'critical account or\nother credits…ewhere'
     """
     broken = textwrap.wrap(text, width, break_on_hyphens=False) or [""]
-    if len(broken) <= LINES:
-        return "\n".join(broken)
-    rest = " ".join(broken[LINES - 1 :])
-    return "\n".join([*broken[: LINES - 1], short_line(rest, width)])
+    if len(broken) > lines:
+        broken[lines - 1 :] = [short_line(" ".join(broken[lines - 1 :]), width)]
+    return "\n".join(broken)
 
 
 @dataclass(frozen=True, eq=False)

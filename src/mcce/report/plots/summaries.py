@@ -5,7 +5,8 @@ Always true: intervals are the same on every call, and those of a group do not d
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +15,13 @@ import pandas as pd
 from ...counterfactuals.parts import UNANSWERED
 from ...counterfactuals.result import Counterfactuals
 from ...errors import ParameterError, shorten
-from ...kernels import BoolArray, FloatArray
+from ...kernels import BoolArray, FloatArray, IntArray
 from ...parameters import check_count, check_real, check_whole
-from ...tables.columns import as_numbers, differ, is_measured
+from ...tables.columns import is_measured
 from ...tables.text import short_line
 from ..changes import cells_of
-from ..label_checks import level_key
-from ..labels import Labels
-from ..sentences import CellWords
-from .person import level_order
+from ..labels import Labels, level_key
+from ..words import Words
 from .style import (
     SMALL_SIZE,
     LabelsLike,
@@ -30,14 +29,15 @@ from .style import (
     best_answers,
     check_result,
     explain_marks,
+    literal,
     make_axes,
     name_axes,
     name_rows,
     select_answers,
-    theme_of,
     wrap,
     write_text,
 )
+from .tracks import level_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,7 +93,7 @@ def plot_changed_features(
     ['100\xa0%']
     """
     check_count("n_features", n_features)
-    words, (changes, n_people) = CellWords(Labels.take(labels)), _count(check_result(result))
+    words, (changes, n_people) = Words(Labels.take(labels)), _count(check_result(result))
     shown = changes[:n_features]
     axes, theme = make_axes(ax, 6.5, 1.2 + BAR * len(shown))
     shares = np.array([counts for _, counts in shown]) / n_people
@@ -103,18 +103,18 @@ def plot_changed_features(
     for y, end in zip(places, ends, strict=True):
         share = words.language.percent(end)
         write_text(axes, end + 0.01, y, share, va="center", size=SMALL_SIZE, color=theme.muted)
-    name_rows(axes, [words.name(feature) for feature, _ in shown], places.tolist())
+    name_rows(axes, [words.title(feature) for feature, _ in shown])
     axes.set(xlim=(0, 1.1 * ends.max()), ylim=(places[-1] - 0.5, 0.5))
     axes.set_xticks([])
     left_out = len(changes) - len(shown)
-    note = f" ({words.say('left_out', n=str(left_out))})" if left_out else ""
-    name_axes(axes, f"{words.say('share')}{note}")
+    note = f" ({words.say('pictures.left_out', n=str(left_out))})" if left_out else ""
+    name_axes(axes, f"{words.say('pictures.share')}{note}")
     explain_marks(axes, handles, above=True)
     return axes
 
 
 def _draw_bars(
-    axes: Axes, shares: FloatArray, places: FloatArray, words: CellWords, theme: Theme
+    axes: Axes, shares: FloatArray, places: FloatArray, words: Words, theme: Theme
 ) -> list[Any]:
     """Draw stacked bars and return what the legend shows."""
     colours = {"more": theme.answer, "less": theme.less, "other": theme.other}
@@ -123,7 +123,7 @@ def _draw_bars(
         look: dict[str, Any] = {"facecolor": colours[direction], "hatch": HATCHES[direction]}
         bars = axes.barh(places, width, 0.62, start, edgecolor=theme.hatch, linewidth=0, **look)
         if width.any():
-            bars.set_label(words.say(direction))
+            bars.set_label(words.say(f"pictures.{direction}"))
             handles.append(bars)
         start = start + width
     return handles
@@ -131,7 +131,7 @@ def _draw_bars(
 
 def _count(
     result: Counterfactuals[pd.DataFrame],
-) -> tuple[list[tuple[Hashable, tuple[int, int, int]]], int]:
+) -> tuple[list[tuple[Hashable, list[int]]], int]:
     """How many of people's best answers change a feature: to more, to less, and otherwise.
 
     The features that change most often come first; the second value is how many answers there are.
@@ -139,18 +139,15 @@ def _count(
     best = best_answers(result)
     if not best.size:
         raise ParameterError("Nobody in the result has an answer, so there is nothing to count.")
-    changes = []
-    for name, column in result.frame.items():
-        before = result.factuals[name].iloc[result.owner[best]].reset_index(drop=True)
-        after = column.iloc[best].reset_index(drop=True)
-        gap = np.full(best.size, np.nan)
-        if is_measured(before.dtype) and is_measured(after.dtype):
-            gap = as_numbers(after) - as_numbers(before, after.dtype)
-        changed = differ(before, after)
-        more, less = int((changed & (gap > 0)).sum()), int((changed & (gap < 0)).sum())
-        changes.append((name, (more, less, int(changed.sum()) - more - less)))
-    ordered = sorted(changes, key=lambda change: -sum(change[1]))
-    return [change for change in ordered if sum(change[1])], best.size
+    changes, counts = result.changes(), dict[Hashable, list[int]]()
+    first = changes[changes["rank"] == 1]
+    for name, before, after in zip(first["feature"], first["before"], first["after"], strict=True):
+        known = is_measured(result.frame[name].dtype) and not pd.isna([before, after]).any()
+        at = 2 if not known else 0 if after > before else 1
+        counts.setdefault(name, [0, 0, 0])[at] += 1
+    listed: dict[Hashable, list[int]] = {n: counts[n] for n in result.frame if n in counts}
+    ordered = sorted(listed.items(), key=lambda change: -sum(change[1]))
+    return ordered, best.size
 
 
 def plot_group_costs(
@@ -211,28 +208,46 @@ def plot_group_costs(
     check_real("confidence", confidence, "a number above 0 and below 1", zero=False, most=1 - 1e-9)
     check_count("n_resamples", n_resamples)
     check_whole("random_state", random_state, 0, 2**64 - 1)
-    inside, words = check_result(result), CellWords(Labels.take(labels))
-    tail = (1 - confidence) / 2
-
-    def summarize(costs: FloatArray) -> list[float]:
-        """The mean of a group and the ends of its interval; NaN where there is none."""
-        if costs.size < 2:
-            return [float(costs.mean()) if costs.size else np.nan, np.nan, np.nan]
-        means = _resampled_means(costs, n_resamples, random_state)
-        return [float(costs.mean()), *np.quantile(means, [tail, 1 - tail]).tolist()]
-
+    inside, words = check_result(result), Words(Labels.take(labels))
     listed = _by_group(inside, groups, measure, words)
     axes, theme = make_axes(ax, 6.5, 1.0 + 0.42 * len(listed))
-    _draw_groups(axes, listed, [summarize(costs) for _, costs, _ in listed], words, theme)
-    named = {"gower": words.say("distance"), "sparsity": words.say("sparsity")}
-    name_axes(
-        axes, words.say("mean", measure=named.get(measure, measure), share=f"{100 * confidence:g}")
-    )
+    beside: dict[str, Any] = {"va": "center", "transform": axes.get_yaxis_transform()}
+    for y, (_, costs, n_without) in zip(count(0, -1), listed, strict=False):
+        mean, low, high = mean_interval(costs, confidence, n_resamples, random_state)
+        axes.plot([low, high], [y, y], color=theme.answer, linewidth=2.2, alpha=0.55)
+        axes.plot(mean, y, "o", color=theme.answer, markersize=7)
+        n_people = costs.size + n_without
+        text = words.say(f"pictures.{'person' if n_people == 1 else 'people'}", n=str(n_people))
+        if n_without:
+            text += f", {words.say('pictures.without', n=str(n_without))}"
+        write_text(axes, 1.02, y, text, size=SMALL_SIZE, color=theme.muted, **beside)
+    name_rows(axes, [name for name, _, _ in listed])
+    axes.set(xlim=(0, None), ylim=(0.4 - len(listed), 0.6))
+    axes.grid(True, axis="x", color=theme.faint, linewidth=0.8)
+    axes.set_axisbelow(True)
+    named = {"gower": words.say("pictures.distance"), "sparsity": words.say("pictures.sparsity")}
+    shown = {"measure": named.get(measure, measure), "share": f"{100 * confidence:g}"}
+    name_axes(axes, words.say("pictures.mean", **shown))
     return axes
 
 
+def mean_interval(
+    costs: FloatArray, confidence: float = 0.95, n_resamples: int = 2_000, seed: int = 0
+) -> tuple[float, float, float]:
+    """A mean and the ends of its bootstrap interval; NaN where there is none."""
+    if costs.size < 2:
+        return (float(costs.mean()) if costs.size else np.nan), np.nan, np.nan
+    chance = np.random.default_rng(seed)
+    at_once = max(1, DRAWS_AT_ONCE // costs.size)
+    sizes = [min(at_once, n_resamples - start) for start in range(0, n_resamples, at_once)]
+    draws = [costs[chance.integers(costs.size, size=(n, costs.size))].mean(axis=1) for n in sizes]
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(np.concatenate(draws), [tail, 1 - tail]).tolist()
+    return float(costs.mean()), low, high
+
+
 def _by_group(
-    result: Counterfactuals[pd.DataFrame], groups: Any, measure: str, words: CellWords
+    result: Counterfactuals[pd.DataFrame], groups: Any, measure: str, words: Words
 ) -> list[tuple[str, FloatArray, int]]:
     """By group: its name, what its people's best answers cost, and how many have none."""
     if not isinstance(measure, str) or measure not in result.measures:
@@ -240,24 +255,31 @@ def _by_group(
             f"measure must be a column of result.measures, {list(result.measures.columns)!r}, got "
             f"{shorten(measure)}."
         )
-    column = _group_column(result, groups)
-    best = best_answers(result)
+    column, best = _group_column(result, groups), best_answers(result)
     if not best.size:
         raise ParameterError("Nobody in the result has an answer, so there are no costs.")
     costs = np.full(len(column), np.nan)
     costs[result.owner[best]] = result.measures[measure].to_numpy(dtype=float)[best]
     without = (result.people["status"] == UNANSWERED).to_numpy()
-    cells = cells_of(column)
-    places = level_order([column], cells)
-    numbers = np.array([-1 if cell is None else places[level_key(cell)] for cell in cells])
-    firsts = [int(np.flatnonzero(numbers == number)[0]) for number in np.unique(numbers)]
-    texts = words.values(column.name, [cells[first] for first in firsts])
-    listed = []
-    for text, first in zip(texts, firsts, strict=True):
-        member = numbers == numbers[first]
-        known = member & ~np.isnan(costs)
-        listed.append((text, costs[known], int((member & without).sum())))
+    listed = [
+        (text, costs[at][~np.isnan(costs[at])], int(without[at].sum()))
+        for text, at in people_by_level(column, words).items()
+    ]
     return [group for group in listed if group[1].size or group[2]]
+
+
+def people_by_level(column: pd.Series[Any], words: Words) -> dict[str, IntArray]:
+    """The people of each level by its words, in the order of the levels, missing ones last."""
+    cells = cells_of(column)
+    order = level_order([column], cells, words.labels.of(column.name))
+    numbers = np.array([len(order) if c is None else order[level_key(c)] for c in cells], np.int64)
+    members = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
+    texts = words.values(column.name, [cells[at[0]] for at in members])
+    joined: dict[str, IntArray] = {}
+    for text, at in zip(texts, members, strict=True):
+        # Long levels may look alike; such groups are shown as one.
+        joined[text] = np.union1d(joined.get(text, at), at)
+    return joined
 
 
 def _group_column(result: Counterfactuals[pd.DataFrame], groups: Any) -> pd.Series[Any]:
@@ -274,41 +296,6 @@ def _group_column(result: Counterfactuals[pd.DataFrame], groups: Any) -> pd.Seri
             f"groups must have one value per person, {len(factuals)}, got {len(groups)}."
         )
     return pd.Series(groups).reset_index(drop=True).rename("groups")
-
-
-def _draw_groups(
-    axes: Axes,
-    groups: Sequence[tuple[str, FloatArray, int]],
-    means: Sequence[Sequence[float]],
-    words: CellWords,
-    theme: Theme,
-) -> None:
-    """A dot and an interval for each group: its mean, and the low and the high end."""
-    places = -np.arange(len(groups), dtype=float)
-    smallest, largest = np.nanmin(means), np.nanmax(means)
-    room = (largest - smallest) or abs(largest) or 1.0
-    for y, (_, costs, n_without), (mean, low, high) in zip(places, groups, means, strict=True):
-        axes.plot([low, high], [y, y], color=theme.answer, linewidth=2.2, alpha=0.55)
-        axes.plot(mean, y, "o", color=theme.answer, markersize=7)
-        n_people = costs.size + n_without
-        text = words.say("people" if n_people != 1 else "person", n=str(n_people))
-        if n_without:
-            text += f", {words.say('without', n=str(n_without))}"
-        where: dict[str, Any] = {"va": "center", "transform": axes.get_yaxis_transform()}
-        write_text(axes, 1.02, y, text, size=SMALL_SIZE, color=theme.muted, **where)
-    name_rows(axes, [name for name, _, _ in groups], places.tolist())
-    axes.set(xlim=(smallest - 0.08 * room, largest + 0.08 * room), ylim=(places[-1] - 0.6, 0.6))
-    axes.grid(True, axis="x", color=theme.faint, linewidth=0.8)
-    axes.set_axisbelow(True)
-
-
-def _resampled_means(costs: FloatArray, n_resamples: int, seed: int) -> FloatArray:
-    """Means of samples drawn with replacement."""
-    chance = np.random.default_rng(seed)
-    at_once = max(1, DRAWS_AT_ONCE // costs.size)
-    sizes = [min(at_once, n_resamples - start) for start in range(0, n_resamples, at_once)]
-    draws = [costs[chance.integers(costs.size, size=(n, costs.size))].mean(axis=1) for n in sizes]
-    return np.concatenate(draws)
 
 
 def plot_front(
@@ -356,19 +343,26 @@ def plot_front(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('changed features', 'Gower distance')
     """
-    words = CellWords(Labels.take(labels))
+    words = Words(Labels.take(labels))
     names, points = _points(results, person, words)
     axes, theme = make_axes(ax, 5.5, 3.8)
-    best = unbeaten(points)
+    best, (right, top) = unbeaten(points), 1.12 * points.max(axis=0)
     front = points[best][np.argsort(points[best, 0], kind="stable")]
     axes.step(front[:, 0], front[:, 1], where="post", color=theme.line, linewidth=1.2, zorder=1)
-    for point, is_best in zip(points, best, strict=True):
-        colour = theme.answer if is_best else theme.muted
-        inside = colour if is_best else "none"
-        axes.plot(*point, "o", color=colour, markerfacecolor=inside, markersize=7, zorder=3)
-    _set_limits(axes, points)
-    _name_points(axes, points, names)
-    name_axes(axes, words.say("sparsity"), words.say("distance"))
+    # Names stand one above the other beside the axes, each joined to its point.
+    y = -1.0
+    for at in np.argsort(points[:, 1], kind="stable"):
+        colour = theme.answer if best[at] else theme.muted
+        inside = colour if best[at] else "none"
+        axes.plot(*points[at], "o", color=colour, markerfacecolor=inside, markersize=7, zorder=3)
+        y = max(y + 0.06, points[at, 1] / (top or 1))
+        look: dict[str, Any] = {"va": "center", "size": SMALL_SIZE, "color": theme.ink}
+        look["arrowprops"] = {"arrowstyle": "-", "color": theme.line, "linewidth": 0.8}
+        look |= {"textcoords": "axes fraction", "annotation_clip": False}
+        literal(axes.annotate(wrap(names[at], 30, 1), points[at], (1.03, y), **look))
+    axes.set(xlim=(0, right or 1), ylim=(0, top or 1))
+    axes.locator_params(axis="x", integer=bool((points[:, 0] % 1 == 0).all()))
+    name_axes(axes, words.say("pictures.sparsity"), words.say("pictures.distance"))
     return axes
 
 
@@ -385,9 +379,7 @@ def unbeaten(points: FloatArray) -> BoolArray:
     return np.asarray(~beats.any(axis=1))
 
 
-def _points(
-    results: Any, person: Hashable | None, words: CellWords
-) -> tuple[list[str], FloatArray]:
+def _points(results: Any, person: Hashable | None, words: Words) -> tuple[list[str], FloatArray]:
     """The points of a front and their names; equal points share one."""
     if isinstance(results, Mapping):
         if person is not None:
@@ -396,7 +388,7 @@ def _points(
     else:
         answers = select_answers(results, person)
         costs = answers.measures[["sparsity", "gower"]].to_numpy(dtype=float)
-        titles = [words.say("answer_of_rank", rank=str(rank)) for rank in answers.ranks]
+        titles = [words.say("pictures.answer_of_rank", rank=str(rank)) for rank in answers.ranks]
         named = dict(zip(titles, map(tuple, costs.tolist()), strict=True))
     if not named:
         raise ParameterError("results must hold at least one result, got an empty mapping.")
@@ -412,42 +404,3 @@ def _mean_costs(name: str, result: Any) -> tuple[float, float]:
     if not len(best):
         raise ParameterError(f"Nobody in the result {shorten(name)} has an answer. Leave it out.")
     return float(best["sparsity"].mean()), float(best["gower"].mean())
-
-
-def _set_limits(axes: Axes, points: FloatArray) -> None:
-    """Room around the points, most at the right, where their names stand; whole numbers as such."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    room = np.where(high > low, high - low, np.maximum(0.2 * np.abs(high), 0.1))
-    if (points[:, 0] % 1 == 0).all():
-        room[0] = max(room[0], 1.0)
-        axes.set_xticks(np.unique(np.linspace(low[0], high[0], 10).round()))
-    axes.set_xlim(low[0] - 0.2 * room[0], high[0] + 0.6 * room[0])
-    axes.set_ylim(low[1] - 0.15 * room[1], high[1] + 0.2 * room[1])
-
-
-def _name_points(axes: Axes, points: FloatArray, names: Sequence[str]) -> None:
-    """Names at the right of points, moved up where they would stand on each other."""
-    theme = theme_of(axes)
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    placed: list[tuple[float, float, float]] = []
-    for at in np.lexsort((points[:, 0], points[:, 1])):
-        text = wrap(names[at], 30)
-        x = (points[at, 0] - left) / (right - left) + 0.02
-        y = own = (points[at, 1] - bottom) / (top - bottom)
-        length = 0.013 * max(map(len, text.split("\n")))
-        height = 0.05 * (text.count("\n") + 1)
-        while any(_overlap((x, x + length, y), other, height) for other in placed):
-            y += 0.01
-        placed.append((x, x + length, y))
-        if y > own + 0.02:
-            leader: dict[str, Any] = {"transform": axes.transAxes, "color": theme.line}
-            axes.plot([x - 0.008, x - 0.002], [own + 0.02, y], linewidth=0.8, **leader)
-        where: dict[str, Any] = {"transform": axes.transAxes, "va": "center"}
-        write_text(axes, x, y, text, size=SMALL_SIZE, color=theme.ink, **where)
-
-
-def _overlap(
-    one: tuple[float, float, float], other: tuple[float, float, float], height: float
-) -> bool:
-    """Whether two texts of some height stand on each other; each is its start, end and middle."""
-    return one[0] < other[1] and other[0] < one[1] and abs(one[2] - other[2]) < height

@@ -11,7 +11,7 @@ same version of matplotlib; nothing in it is loaded from elsewhere.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from pathlib import Path
@@ -20,39 +20,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...counterfactuals.result import Counterfactuals, number_people, take_people
-from ...errors import ParameterError, shorten
-from ...explainer import MCCE, requirements_of
-from ...kernels import IntArray
-from ...parameters import check_count
-from ...privacy.audit_result import PrivacyAudit
-from ...runtime.files import replacing, writing
-from ...tables.text import one_line, short_line
-from ...version import __version__
-from ..labels import Labels
-from ..letters import require_explainer
-from ..plots.audits import check_audit
-from ..plots.style import check_result
+from ..counterfactuals.parts import ALREADY
+from ..counterfactuals.result import Counterfactuals, number_people, take_people
+from ..errors import ParameterError, shorten
+from ..explainer import MCCE, requirements_of
+from ..kernels import IntArray
+from ..parameters import check_count
+from ..privacy.audit_result import PrivacyAudit
+from ..runtime.files import replacing, writing
+from ..tables.text import one_line, short_line
+from ..version import __version__
 from .audit_page import AuditSection
-from .page import (
-    MAX_TITLE,
-    PageWords,
-    Provenance,
-    checksum_of,
-    find_template,
-    page_style,
-    read_file,
-    source_hash,
-)
-from .people_section import (
-    Dumbbells,
-    PeopleSection,
-    PeopleSettings,
-    PersonView,
-    join_results,
-    page_limits,
-)
-from .run_section import RunSection
+from .board import Appendix, Board
+from .labels import Labels
+from .letters import require_explainer
+from .page import Provenance, checksum_of, find_template, page_frame
+from .people import MAX_NAME, Axes, PeopleSection, PeopleSettings, PersonView
+from .plots.audits import check_audit
+from .plots.style import check_result
+from .words import Words
 
 MAX_CARD = 20_000
 # People whose ranges and letters are found at a time; how many changes nothing.
@@ -211,47 +197,42 @@ def _page(
     explainer: MCCE, results: Sequence[Counterfactuals[pd.DataFrame]], options: ReportOptions
 ) -> dict[str, Any]:
     """Everything that the template shows."""
-    words, together = PageWords(options.labels), join_results(results)
-    rows = together.people.index.tolist()
-    names = dict(zip(rows, rows if options.names is None else options.names, strict=True))
-    limits = page_limits(together, options.n_answers, options.max_people)
-    dumbbells = Dumbbells(explainer.fitted_, words)
-    settings = PeopleSettings(
-        explainer, options.constraints, words, names, dumbbells, options.n_answers, *limits
-    )
-    shown = rows[: options.max_people]
-
-    script, style = read_file("report.js"), page_style(words)
+    words, decision = Words(options.labels), explainer.decision_
+    status = pd.concat([result.people["status"] for result in results]).sort_index()
+    declined, rows = status.index[status != ALREADY].tolist(), status.index.tolist()
+    given = rows if options.names is None else options.names
+    names = {row: short_line(name, MAX_NAME) for row, name in zip(rows, given, strict=True)}
+    axes, board = Axes(explainer.fitted_, words), Board(explainer, results, words, options.groups)
+    settings = PeopleSettings(explainer, options.constraints, words, names, axes, options.n_answers)
+    shown, listed = set(declined[: options.max_people]), list[PersonView]()
     return {
-        "words": words,
-        "say": words.say,
-        "language": options.labels.language.code,
-        "title": short_line(options.title or words.say("title"), MAX_TITLE),
-        "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
-        "run": RunSection(explainer, together, words, names, options.groups, options.constraints),
+        **page_frame(words, options.title or words.say("report.title"), script="report.js"),
+        "say": board.say,
+        "rule": words.rule(decision),
+        "board": board,
+        "appendix": Appendix(explainer, words, options.constraints),
         "privacy": None if options.privacy is None else AuditSection(options.privacy, words),
-        "people": _everybody(results, shown, settings, options.callback),
-        "shown": set(shown),
+        "card": "\n".join(map(one_line, (options.card or "")[:MAX_CARD].splitlines())),
+        "people": _everybody(results, shown, settings, options.callback, listed),
+        "listed": listed,
+        "names": names,
+        "shown": shown,
         "n_shown": len(shown),
-        "n_people": len(rows),
-        "dumbbells": dumbbells,
-        "version": __version__,
-        "seed": explainer.seed_,
+        "n_declined": len(declined),
+        "axes": axes,
         "provenance": options.provenance,
-        "fingerprint": _result_checksum(together),
-        "script": script,
-        "style": style,
-        "hashes": {"script": source_hash(script), "style": source_hash(style)},
+        "fingerprint": _checksum(results),
     }
 
 
 def _everybody(
     results: Sequence[Counterfactuals[pd.DataFrame]],
-    shown: Sequence[int],
+    shown: Collection[int],
     settings: PeopleSettings,
     callback: Callable[[int], object] | None,
+    listed: list[PersonView],
 ) -> Iterator[PersonView]:
-    """The people who are shown, in their order."""
+    """The people who are shown, in their order; they are listed once they were."""
 
     def in_steps(result: Counterfactuals[pd.DataFrame]) -> Iterator[PersonView]:
         places = np.flatnonzero(result.people.index.isin(shown))
@@ -259,14 +240,18 @@ def _everybody(
             some = take_people(result, places[start : start + BLOCK_PEOPLE])
             yield from PeopleSection(some, settings).views()
 
-    everybody = merge(*map(in_steps, results), key=lambda person: person.row)
-    for n_shown, person in enumerate(everybody, start=1):
+    for person in merge(*map(in_steps, results), key=lambda person: person.row):
         yield person
+        listed.append(person)
         if callback is not None:
-            callback(n_shown)
+            callback(len(listed))
 
 
-def _result_checksum(result: Counterfactuals[Any]) -> str:
+def _checksum(results: Sequence[Counterfactuals[Any]]) -> str:
     """A checksum of everybody's rows and answers."""
-    people = [frame.astype(str).to_dict("split") for frame in (result.factuals, result.frame)]
+    people = [
+        frame.astype(str).to_dict("split")
+        for result in results
+        for frame in (result.factuals, result.frame)
+    ]
     return checksum_of([__version__, people])

@@ -53,17 +53,11 @@
     person.scrollIntoView();
   };
 
-  // Paper shows everybody who matches, and nothing folded away.
-  let folded = [];
+  // Paper shows everybody who matches.
   addEventListener("beforeprint", () => {
     for (const person of people) person.hidden = !matching.includes(person);
-    folded = [...document.querySelectorAll("details:not([open])")];
-    for (const one of folded) one.open = true;
   });
-  addEventListener("afterprint", () => {
-    for (const one of folded) one.open = false;
-    show();
-  });
+  addEventListener("afterprint", show);
 
   byId("tools").hidden = false;
   byId("tools").addEventListener("submit", (event) => event.preventDefault());

@@ -7,30 +7,27 @@ and no cell of a person.
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...errors import ParameterError, shorten
-from ...privacy.audit_result import Figure, PrivacyAudit
-from ...runtime.files import replacing, writing
-from ...tables.text import short_line
-from ...version import __version__
-from ..labels import Labels
-from ..plots.audits import check_audit, plot_closest_records, plot_membership
-from .page import (
-    MAX_TITLE,
-    Image,
-    PageWords,
-    Part,
-    Table,
-    find_template,
-    make_image,
-    page_style,
-    source_hash,
-)
+from ..errors import ParameterError, missing_extra, shorten
+from ..privacy.audit_result import Figure, PrivacyAudit
+from ..runtime.files import replacing, writing
+from ..tables.text import short_line
+from .labels import Labels
+from .page import PAPER, Table, find_template, page_frame
+from .plots.audits import check_audit, plot_closest_records, plot_membership
+from .words import Words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PLACES = 4
+SALT = "mcce"
 
 
 def write_privacy_report(
@@ -78,17 +75,9 @@ def write_privacy_report(
     check_audit(audit)
     if title is not None and not isinstance(title, str):
         raise ParameterError(f"title must be a text or None, got {shorten(title)}.")
-    template, words = find_template("privacy.html"), PageWords(Labels.take(labels))
-    style = page_style(words)
-    text = template.render(
-        say=words.say,
-        language=words.language.code,
-        title=short_line(title or words.language.say("privacy.title"), MAX_TITLE),
-        privacy=AuditSection(audit, words),
-        version=__version__,
-        style=style,
-        style_hash=source_hash(style),
-    )
+    template, words = find_template("privacy.html"), Words(Labels.take(labels))
+    frame = page_frame(words, title or words.say("privacy.title"))
+    text = template.render(**frame, privacy=AuditSection(audit, words))
     with writing(Path(path)), replacing(Path(path)) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
 
@@ -96,12 +85,12 @@ def write_privacy_report(
 class AuditSection:
     """An audit, for the template."""
 
-    def __init__(self, audit: PrivacyAudit, words: PageWords) -> None:
+    def __init__(self, audit: PrivacyAudit, words: Words) -> None:
         self.audit, self.words = audit, words
 
     def say(self, key: str, **values: str) -> str:
         """A text about audits."""
-        return self.words.language.say(f"privacy.{key}", **values)
+        return self.words.say(f"privacy.{key}", **values)
 
     @property
     def outcome(self) -> str:
@@ -110,7 +99,7 @@ class AuditSection:
         n_found = sum(finding in ("leak", "reversed") for finding in findings)
         n_found = n_found or findings.count("hint")
         n_judged = len(findings) - findings.count("unknown")
-        counts = {"n": self.words.number(n_found), "all": self.words.number(n_judged)}
+        counts = {"n": self.words.figure(n_found), "all": self.words.figure(n_judged)}
         known = {} if self.audit.finding == "none" else counts
         return self.say(f"found_{self.audit.finding}", **known)
 
@@ -120,7 +109,7 @@ class AuditSection:
         counts = ("n_released", "n_copies", "n_training", "n_each", "n_reference")
         return [
             (self.say("release"), self.say(f"release_{self.audit.release}")),
-            *((self.say(name), self.words.number(getattr(self.audit, name))) for name in counts),
+            *((self.say(name), self.words.figure(getattr(self.audit, name))) for name in counts),
         ]
 
     @property
@@ -157,13 +146,11 @@ class AuditSection:
         title = self.say(f"h_{name}")
         heads = [self.say(key) for key in ("figure", "value", "interval", "null", "verdict")]
         chosen = [f for f in self.audit.figures if f.name.startswith(tuple(starts))]
-        table = Table(
-            self.say("caption", name=title), heads, [self._row(f) for f in chosen], numeric=False
-        )
+        table = Table(self.say("caption", name=title), heads, [self._row(f) for f in chosen])
         return Part(title, image, table, [self.say(f"about_{name}"), *notes])
 
     def _row(self, figure: Figure) -> list[str]:
-        number = self.words.number
+        number = self.words.figure
         low, high = number(figure.low, PLACES), number(figure.high, PLACES)
         known = figure.low == figure.low
         return [
@@ -181,5 +168,48 @@ class AuditSection:
                 if rest == "auc":
                     return self.say("auc", score=attack)
                 rate = float(rest.removeprefix("tpr_").removesuffix("%"))
-                return self.say("tpr", score=attack, rate=self.words.number(rate, 1))
+                return self.say("tpr", score=attack, rate=self.words.figure(rate, 1))
         return self.say(name)
+
+
+@dataclass(frozen=True)
+class Image:
+    """A picture for a light and a dark page, and what it shows in words."""
+
+    light: str
+    dark: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an audit: a heading, sentences, a picture if there is one, and a table."""
+
+    title: str
+    image: Image | None
+    table: Table
+    about: Sequence[str]
+
+
+def make_image(draw: Callable[[Axes], Axes], height: float, alt: str) -> Image:
+    """A picture on backgrounds of both kinds."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise missing_extra("matplotlib", "report", "A report") from error
+    uris = {}
+    # The same salt and no date: the same pictures have the same bytes.
+    with mpl.rc_context({"svg.hashsalt": SALT, "svg.fonttype": "path"}):
+        for name, paper in PAPER.items():
+            figure = Figure(figsize=(7.5, height), facecolor=paper, layout="constrained")
+            FigureCanvasSVG(figure)
+            axes = figure.add_subplot()
+            axes.set_facecolor(paper)
+            draw(axes)
+            content = BytesIO()
+            figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+            code = b64encode(content.getvalue()).decode("ascii")
+            uris[name] = f"data:image/svg+xml;base64,{code}"
+    return Image(uris["light"], uris["dark"], alt)
