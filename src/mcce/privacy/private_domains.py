@@ -24,13 +24,25 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_string_dtype as is_text
 
 from ..caching import cached_property
 from ..constraints.files import read_text
 from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..parameters import check_real, check_whole
-from ..tables.columns import Kind, as_numbers, is_measured, is_missing, is_time, plain
+from ..tables.columns import (
+    EXACT_IN_FLOAT64,
+    Kind,
+    as_numbers,
+    assemble,
+    factorize,
+    is_measured,
+    is_missing,
+    is_time,
+    plain,
+    unwrapped,
+)
 from ..tables.features import Feature
 from ..tables.frames import ArrowAdapter, FrameAdapter, check_feature_names, read_frame
 from ..tables.roles import check_kinds as checked_kinds
@@ -136,7 +148,8 @@ class Domain:
     @property
     def is_whole(self) -> bool:
         """Whether the numbers are declared as whole ones: by a step, and the ends of the range."""
-        return self.step is not None and bool((self.values == np.round(self.values)).all())
+        exact = max(map(abs, self.ends)) <= EXACT_IN_FLOAT64
+        return self.step is not None and exact and bool((self.values % 1 == 0).all())
 
     def bin_numbers(self, numbers: FloatArray) -> IntArray:
         """The bin of each number, after it was moved into the range.
@@ -369,12 +382,18 @@ def encode_public(
         )
     fixed = set(immutable_columns(immutable, mutable, frame))
     _check_kinds(checked_kinds(kinds, frame), known)
-    columns, kept, gaps = {}, np.ones(len(frame), dtype=bool), []
-    for position, (name, column) in enumerate(frame.items()):
-        cells, inside = _move_inside(column.reset_index(drop=True), known[name])
-        columns[position] = cells
-        kept &= inside
-        gaps += [] if inside.all() else [name]
+    features, moved, gaps = list[Feature](), list[Any](), list[Hashable]()
+    kept = np.ones(len(frame), dtype=bool)
+    for name, column in frame.items():
+        domain = known[name]
+        _check_dtype(column, domain)
+        table = _table(column, domain, in_arrow=isinstance(adapter, ArrowAdapter))
+        features.append(Feature.learn(table, kind=_kind(domain), immutable=name in fixed))
+        move = _move_levels if domain.levels is not None else _move_numbers
+        cells, declared = move(column, domain, table)
+        moved.append(unwrapped(cells))
+        kept &= declared
+        gaps += [] if declared.all() else [name]
     if gaps:
         warnings.warn(
             f"Rows with cells that the domains of {shorten(gaps, 200)} do not declare are left "
@@ -382,15 +401,9 @@ def encode_public(
             McceWarning,
             stacklevel=6,
         )
-    tables = [_table(columns[at], known[name], name) for at, name in enumerate(frame.columns)]
-    features = tuple(
-        Feature.learn(table, kind=_kind(known[name]), immutable=name in fixed)
-        for name, table in zip(frame.columns, tables, strict=True)
-    )
-    moved = pd.DataFrame(columns).loc[kept].reset_index(drop=True)
-    moved.columns = frame.columns
-    schema = Schema(features, _without_data(adapter, features))
-    return replace(Schema(features).encode(moved), schema=schema, adapter=schema.adapter)
+    rows = assemble(moved, frame.columns).loc[kept].reset_index(drop=True)
+    schema = Schema(tuple(features), _public_adapter(adapter, features))
+    return replace(Schema(schema.features).encode(rows), schema=schema, adapter=schema.adapter)
 
 
 def check_public(schema: Schema, domains: Any) -> dict[Any, Domain]:
@@ -455,95 +468,97 @@ def _kind(domain: Domain) -> Kind:
     return "numeric" if domain.is_numeric else "categorical"
 
 
-def _move_inside(column: pd.Series[Any], domain: Domain) -> tuple[pd.Series[Any], BoolArray]:
-    """A column whose cells are in its domain, and which rows can be kept."""
-    missing = is_missing(column)
-    if domain.levels is None:
-        return _clip(column, domain), domain.missing | ~missing
-    known, pairs = set(domain.levels), zip(plain(column), missing, strict=True)
-    declared = np.array([not gone and cell in known for cell, gone in pairs], dtype=bool)
-    replaced = ~declared & ~(missing & domain.missing)
-    cells = plain(column).copy()
-    # Rows that are left out get any declared level, so that the dtype stays.
-    cells[replaced] = domain.levels[0] if domain.other is None else domain.other
-    inside = ~replaced if domain.other is None else np.ones(len(column), dtype=bool)
-    dtype = _level_dtype(column.dtype, domain)
-    if missing.any():
-        cells[missing & ~replaced] = None
-    try:
-        return pd.Series(cells, name=column.name, dtype=object).astype(dtype), inside
-    except (TypeError, ValueError, OverflowError):
-        raise _misfit(column.name, column.dtype) from None
-
-
-def _clip(column: pd.Series[Any], domain: Domain) -> pd.Series[Any]:
-    """A numeric column in its range, in the dtype of its table."""
-    if not is_measured(column.dtype) or is_time(column.dtype):
+def _check_dtype(column: pd.Series[Any], domain: Domain) -> None:
+    """Raise if no cell of a column can be in its domain, by its dtype."""
+    dtype = column.dtype
+    if domain.levels is None and (is_time(dtype) or not (is_measured(dtype) or is_text(dtype))):
         raise SchemaError(
             f"The domain of column {column.name!r} is a range of numbers, but its dtype is "
-            f"{column.dtype}. Convert it to numbers, or declare levels."
+            f"{dtype}. Convert it to numbers, or declare levels."
         )
-    low, high = domain.ends
-    numbers = np.clip(as_numbers(column), low, high)
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype):
-        # Whole numbers with a missing cell are floats in pandas, so the dtype would reveal it.
-        whole = domain.is_whole and not domain.missing
-        if whole:
-            numbers = np.where(np.isnan(numbers), low, np.round(numbers))
-        return pd.Series(numbers, name=column.name).astype(np.int64 if whole else np.float64)
-    if dtype.kind in "iu":
-        numbers = np.round(numbers)
-    gone = np.isnan(numbers)
-    filled = pd.Series(np.where(gone, low, numbers), name=column.name)
-    cast = filled.astype(np.int64 if dtype.kind in "iu" else np.float64).astype(dtype)
-    return cast.mask(gone)
+    if dtype.kind in "biufmM" and all(isinstance(level, str) for level in domain.levels or [0]):
+        raise ParameterError(
+            f"The values of the domain of column {column.name!r} do not fit its dtype {dtype}. "
+            "Declare values of that type."
+        )
 
 
-def _level_dtype(dtype: Any, domain: Domain) -> Any:
-    """A dtype that holds the declared levels, and reveals nothing about others."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        return pd.CategoricalDtype(list(domain.levels or ()), ordered=dtype.ordered)
-    room = isinstance(dtype, np.dtype) and dtype.kind in "biuf"
-    if room and domain.missing:
-        # Numbers that are levels, with room for a missing one.
-        return np.dtype(object) if dtype.kind == "b" else np.dtype(np.float64)
-    if isinstance(dtype, np.dtype) and dtype.kind == "f":
-        whole = all(isinstance(level, int) for level in domain.levels or ())
-        return np.dtype(np.int64) if whole else dtype
-    return dtype
+def _table(column: pd.Series[Any], domain: Domain, *, in_arrow: bool) -> pd.Series[Any]:
+    """All values of a domain, in the dtype that they have in a table of this kind.
+
+    The dtype of the column would tell of its cells: one text among whole numbers makes it another.
+    Only whether it is a category, and an ordered one, is taken from the column.
+    """
+    whole = domain.is_numeric and domain.is_whole
+    known = domain.values.astype(np.int64 if whole else np.float64) if domain.is_numeric else None
+    levels = list(domain.levels or ()) if known is None else known.tolist()
+    values: Any = levels + [None] * domain.missing
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values = pd.Categorical(values, categories=levels, ordered=column.dtype.ordered)
+    elif in_arrow:
+        values = _arrow_array(column.name, values)
+    return pd.Series(values, name=column.name)
 
 
-def _table(column: pd.Series[Any], domain: Domain, name: Hashable) -> pd.Series[Any]:
-    """All values of a domain in the dtype of a column."""
-    none: list[Any] = [None] * domain.missing
-    if domain.levels is not None:
-        values: Any = [*domain.levels, *none]
-    else:
-        whole = column.dtype.kind in "iu"
-        if whole and (domain.values != np.round(domain.values)).any():
-            raise ParameterError(
-                f"Column {name!r} holds whole numbers by its dtype {column.dtype}, but its domain "
-                "has others. Declare step=1 and whole ends; or convert the column to floats."
-            )
-        numbers = domain.values.astype(np.int64) if whole else domain.values
-        values = [*numbers.tolist(), *none]
+def _arrow_array(name: Hashable, values: list[Any]) -> Any:
+    import pyarrow as pa
+
     try:
-        table = pd.Series(values, dtype=object).astype(column.dtype)
+        return pd.arrays.ArrowExtensionArray(pa.array(values))
+    except pa.ArrowException:
+        raise ParameterError(
+            f"The levels of the domain of column {name!r} are of several types, which Arrow does "
+            f"not hold in one column: {shorten(values, 200)}. Declare values of one type."
+        ) from None
+
+
+def _move_levels(
+    column: pd.Series[Any], domain: Domain, table: pd.Series[Any]
+) -> tuple[pd.Series[Any], BoolArray]:
+    """A column of declared levels, and which cells are declared; the others have any level."""
+    place = {level: at for at, level in enumerate(domain.levels or ())}
+    number, distinct = factorize(column)
+    found = np.array([_find(place, cell) for cell in distinct] + [-1])[number]
+    if domain.missing:
+        found[is_missing(column)] = len(place)
+    if domain.other is not None:
+        found[found < 0] = place[domain.other]
+    return table.take(np.maximum(found, 0)), found >= 0
+
+
+def _find(place: Mapping[Any, int], cell: Any) -> int:
+    """Place of the level that a cell is, or that its text says, as in a file; -1 if there is none.
+
+    Beside a text that is no number, pandas reads the numbers of a CSV file as texts, too.
+    """
+    if cell in place or not isinstance(cell, str):
+        return place.get(cell, -1)
+    spoken = {"true": True, "false": False}.get(cell.lower(), _number(cell))
+    return place.get(spoken, -1)
+
+
+def _move_numbers(
+    column: pd.Series[Any], domain: Domain, table: pd.Series[Any]
+) -> tuple[pd.Series[Any], BoolArray]:
+    """A column of numbers in their range, and which cells are declared; the others are the low."""
+    if is_measured(column.dtype):
+        numbers = as_numbers(column)
+    else:
+        number, distinct = factorize(column)
+        numbers = np.array([*map(_number, distinct), np.nan])[number]
+    low, high = domain.ends
+    gone, missing = np.isnan(numbers), is_missing(column) & domain.missing
+    inside = np.clip(np.where(gone, low, numbers), low, high)
+    cells = pd.Series(np.round(inside).astype(np.int64) if domain.is_whole else inside)
+    return cells.astype(table.dtype).mask(missing), ~gone | missing
+
+
+def _number(cell: Any) -> float:
+    """A cell as a number; NaN if it is none."""
+    try:
+        return float(cell)
     except (TypeError, ValueError, OverflowError):
-        raise _misfit(name, column.dtype) from None
-    # Text that looks like a number becomes one, and numbers become text.
-    if domain.levels is not None and set(plain(table.dropna())) != set(domain.levels):
-        raise _misfit(name, column.dtype)
-    table.name = name
-    return table
-
-
-def _misfit(name: Hashable, dtype: Any) -> ParameterError:
-    return ParameterError(
-        f"The values of the domain of column {name!r} do not fit its dtype {dtype}. Declare values "
-        "of that type."
-    )
+        return math.nan
 
 
 def _fits(feature: Feature, domain: Domain) -> bool:
@@ -556,13 +571,15 @@ def _fits(feature: Feature, domain: Domain) -> bool:
     return numbers.size == domain.values.size and bool((numbers == domain.values).all())
 
 
-def _without_data(adapter: FrameAdapter, features: Sequence[Feature]) -> FrameAdapter:
-    """An adapter without levels or metadata of the rows."""
+def _public_adapter(adapter: FrameAdapter, features: Sequence[Feature]) -> FrameAdapter:
+    """An adapter whose types are those of the features, without metadata of the rows."""
     if not isinstance(adapter, ArrowAdapter):
         return adapter
-    schema = adapter.schema.remove_metadata()
-    for at, field in enumerate(schema):
-        schema = schema.set(at, field.remove_metadata())
+    import pyarrow as pa
+
+    tables = {feature.name: feature.table for feature in features}
+    empty = pd.DataFrame({name: table.iloc[:0] for name, table in tables.items()})
+    schema = pa.Schema.from_pandas(empty, preserve_index=False).remove_metadata()
     return replace(
-        adapter, schema=schema, dtypes={feature.name: feature.table.dtype for feature in features}
+        adapter, schema=schema, dtypes={name: table.dtype for name, table in tables.items()}
     )
