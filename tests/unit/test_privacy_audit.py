@@ -315,10 +315,11 @@ def test_wrong_arguments_are_named():
         ({"release": "all"}, 'release must be one of "answers", "rows", got \'all\''),
         ({"n_people": 0}, "n_people must be a whole number"),
         ({"random_state": -1}, "random_state must be a whole number"),
-        ({"quasi_identifiers": ["absent"]}, "quasi_identifiers names columns"),
     ):
         with pytest.raises(ParameterError, match=words):
             privacy.audit(fitted(), *parts, **options)
+    with pytest.raises(SchemaError, match="quasi_identifiers names columns"):
+        privacy.audit(fitted(), *parts, quasi_identifiers=["absent"])
     nice = NICE(score, (30, np.inf)).fit(parts[TRAINING])
     with pytest.raises(ParameterError, match='release="rows" needs a fitted MCCE'):
         privacy.audit(nice, *parts, release="rows")
@@ -447,7 +448,6 @@ def test_wrong_quasi_identifiers_are_named():
     training = pd.DataFrame({"age": range(4), "income": range(4), "job": list("abcd")})
     evaluator = metrics.Evaluator.fit(training, immutable=["age"])
     for known, words in (
-        (["absent"], "quasi_identifiers names columns that are not in the training data"),
         ([], "No quasi-identifier is left: none was named"),
         (["age"], r"No quasi-identifier is left: .'age'. cannot change"),
         ({"income": -1}, "The width of 'income' must be a number >= 0, got -1"),
@@ -455,7 +455,9 @@ def test_wrong_quasi_identifiers_are_named():
     ):
         with pytest.raises(ParameterError, match=words):
             privacy.class_sizes(training, evaluator, known)
-    with pytest.raises(ParameterError, match="private names columns"):
+    with pytest.raises(SchemaError, match="quasi_identifiers names columns that are not in the"):
+        privacy.class_sizes(training, evaluator, ["absent"])
+    with pytest.raises(SchemaError, match="private names columns"):
         privacy.class_sizes(training, training, ["job"], private=["absent"])
 
 

@@ -23,7 +23,7 @@ import pandas as pd
 
 from ..confidence import clopper_pearson
 from ..errors import ParameterError, shorten
-from ..kernels import FloatArray, IntArray
+from ..kernels import FloatArray
 from ..metrics.privacy import Z95
 from ..parameters import check_real
 
@@ -174,17 +174,10 @@ class PrivacyAudit:
             "reversed" or "unknown"), the ``verdict`` in words, the ``meaning`` of the figure, and
             the number ``n`` of rows or cells behind it. Undefined values are NaN.
         """
+        numbers = ("value", "low", "high", "null", "finding")
         rows = [
-            {
-                "value": figure.value,
-                "low": figure.low,
-                "high": figure.high,
-                "null": figure.null,
-                "finding": figure.finding,
-                "verdict": VERDICTS[figure.finding],
-                "meaning": MEANINGS[figure.name],
-                "n": figure.n,
-            }
+            {name: getattr(figure, name) for name in numbers}
+            | {"verdict": VERDICTS[figure.finding], "meaning": MEANINGS[figure.name], "n": figure.n}
             for figure in self.figures
         ]
         names = pd.Index([figure.name for figure in self.figures], name="figure", dtype=object)
@@ -266,10 +259,10 @@ class PrivacyAudit:
         ]
         head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
         body = "".join(
-            f'<tr><th scope="row">{escape(row[0])}</th>'
-            + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+            f'<tr><th scope="row">{escape(name)}</th>'
+            + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
             + "</tr>"
-            for row in rows
+            for name, *cells in rows
         )
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<div><p>{escape(self.summary())}</p>{table}</div>"
@@ -303,21 +296,14 @@ def interval(figure: Figure) -> str:
 
 def as_json(audit: PrivacyAudit) -> dict[str, Any]:
     """An audit as plain values; undefined ones are None."""
-    rows = audit.to_frame().drop(columns=["verdict", "meaning"]).reset_index()
-    figures = [
-        {
-            name: None if isinstance(cell, float) and np.isnan(cell) else cell
-            for name, cell in row.items()
-        }
-        for row in rows.to_dict("records")
-    ]
+    table = audit.to_frame().drop(columns=["verdict", "meaning"]).reset_index().astype(object)
     counts = ("release", "n_released", "n_training", "n_holdout", "n_reference", "n_each")
     return {
         "finding": audit.finding,
         "leaks": list(audit.leaks),
         **{name: getattr(audit, name) for name in (*counts, "n_copies")},
         "excluded": {str(name): why for name, why in audit.excluded.items()},
-        "figures": figures,
+        "figures": table.where(table.notna(), None).to_dict("records"),
     }
 
 
@@ -446,44 +432,3 @@ def _count_above(members: FloatArray, nonmembers: FloatArray) -> pd.DataFrame:
     return pd.DataFrame(
         {"threshold": thresholds, "n_members": counts[0], "n_nonmembers": counts[1]}
     )
-
-
-def quantile_interval(
-    values: FloatArray, q: float, n_effective: float | None = None
-) -> tuple[float, float, float]:
-    """A quantile and its 95 % interval, whatever the distribution: two order statistics.
-
-    Examples
-    --------
-    >>> quantile_interval(np.arange(101.0), 0.5)
-    (50.0, 40.0, 60.0)
-    """
-    ordered, n = np.sort(values), values.size
-    half = Z95 * n * np.sqrt(q * (1 - q) / (n if n_effective is None else n_effective))
-    low, high = np.clip(np.round([n * q - half - 1, n * q + half]), 0, n - 1).astype(int)
-    return float(np.quantile(ordered, q)), float(ordered[low]), float(ordered[high])
-
-
-def sign_flip_spread(differences: FloatArray, group: IntArray) -> float:
-    """Standard error of a mean difference under random signs of the groups.
-
-    Examples
-    --------
-    >>> sign_flip_spread(np.array([1.0, 1.0, -1.0, 0.0]), np.array([0, 0, 1, 2])).round(3)
-    np.float64(0.559)
-    """
-    _, number = np.unique(group, return_inverse=True)
-    sums = np.bincount(number, weights=differences)
-    return np.sqrt(np.sum(sums**2)) / max(differences.size, 1)
-
-
-def effective_size(group: IntArray) -> float:
-    """The effective number of independent rows, where some rows are equal.
-
-    Examples
-    --------
-    >>> effective_size(np.array([0, 1, 2, 3])), effective_size(np.array([0, 0, 0, 0]))
-    (4.0, 1.0)
-    """
-    counts = np.unique(group, return_counts=True)[1].astype(np.float64)
-    return float(counts.sum() ** 2 / np.sum(counts**2))
