@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from .predictors.decision import Decision as Decision
     from .predictors.decision import Interval as Interval
     from .privacy.private_domains import Domain as Domain
-    from .privacy.private_noise import Ledger as Ledger
     from .privacy.private_trees import PrivateTrees as PrivateTrees
     from .search.config import ExactSearch as ExactSearch
     from .search.config import Search as Search
@@ -73,7 +72,6 @@ _MODULES = {
     "InferenceTreeChain": "model.ctree",
     "Interval": "predictors.decision",
     "LabelsError": "errors",
-    "Ledger": "privacy.private_noise",
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",

@@ -265,8 +265,7 @@ def test_an_audit_is_shown_in_words():
     found = copied()
 
     assert "rows" in repr(found)
-    assert found.to_html() == found._repr_html_()
-    assert found.to_html().count("<tr>") == len(found.figures) + 1
+    assert found.to_frame()["verdict"].str.contains("leak").any()
     n_judged = sum(figure.finding != "unknown" for figure in found.figures)
     assert f"the worst of {n_judged} figures" in found.summary()
     assert "nobody can change it" in found.excluded["age"]

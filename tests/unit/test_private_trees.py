@@ -84,6 +84,7 @@ NO_DOMAINS = {
     "word": ({"levels": "abc"}, "list of values"),
     "twice": ({"levels": ["a", "a"]}, "each level once"),
     "list as level": ({"levels": [["a"]]}, "levels must be plain values"),
+    "two types": ({"levels": ["1", 1]}, "of one type: texts, numbers or booleans"),
     "missing level": ({"levels": ["a", None]}, "missing=True"),
     "another level": ({"levels": ["a"], "other": "b"}, "one of the levels"),
     "other number": ({"low": 0, "high": 1, "other": 3}, "domain of levels"),
@@ -302,14 +303,14 @@ def fit(frame=None, decision=None, **settings):
 def test_a_fit_spends_its_budget_and_no_more(more):
     ledger = fit(**more, epsilon=1.7)[0].ledger_
 
-    assert ledger.epsilon == pytest.approx(1.7)
-    assert (ledger.table()["sensitivity"] == 1).all()
-    assert (ledger.table()["mechanism"] == "geometric").all()
+    assert 1.7 * (1 - 1e-12) <= math.fsum(ledger["epsilon"]) <= 1.7
+    assert (ledger["sensitivity"] == 1).all()
+    assert (ledger["mechanism"] == "geometric").all()
 
 
 def test_the_ledger_lists_trees_and_the_unknown_number_of_rows():
-    known = fit(depth=2, epsilon=2.0)[0].ledger_.table().set_index("scope")
-    counted = fit(epsilon=1.0)[0].ledger_.table().set_index("scope")
+    known = fit(depth=2, epsilon=2.0)[0].ledger_.set_index("scope")
+    counted = fit(epsilon=1.0)[0].ledger_.set_index("scope")
 
     columns = [f"{name}, leaves" for name in ("salary", "debt", "housing")]
     assert list(known.index) == columns
@@ -420,7 +421,7 @@ def test_both_decisions_can_be_drawn_for_the_same_budget():
     yes = fitted.sample(accepted).codes[row]
     no = fitted.sample(declined).codes[row]
 
-    assert fitted.ledger_.epsilon == one.ledger_.epsilon == pytest.approx(20.0)
+    assert fitted.ledger_["epsilon"].tolist() == one.ledger_["epsilon"].tolist()
     assert (yes == 0).mean() > 0.9
     assert (no == 0).mean() < 0.1
     with pytest.raises(ParameterError, match="decisions="):
@@ -676,7 +677,7 @@ def test_a_loaded_explainer_gives_the_same_answers_and_ledger(tmp_path):
     assert again.explain(people).frame.equals(kept.explain(people).frame)
     assert again.n_desired_ == kept.n_desired_
     assert again.generator_.domains_ == domains()
-    assert again.generator_.ledger_ == kept.generator_.ledger_
+    assert again.generator_.ledger_.equals(kept.generator_.ledger_)
 
 
 def test_what_has_no_noise_is_not_saved(tmp_path):

@@ -248,7 +248,8 @@ def _kept_of_rows(generator: Any) -> str:
             "It holds training values: protect it like the training data (mcce inspect shows "
             "which)."
         )
+    spent = generator.ledger_["epsilon"].sum()
     return (
-        f"Its model spent epsilon {generator.ledger_.epsilon:.3g}, counts have noise, and it holds "
-        "no training values. The predictor is not covered."
+        f"Its model spent epsilon {spent:.3g}, counts have noise, and it holds no training values. "
+        "The predictor is not covered."
     )

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..errors import ReadError, shorten
 from ..explainer import MCCE
-from ..privacy.audit_result import MEANINGS, PrivacyAudit, as_json, interval, number
+from ..privacy.audit_result import MEANINGS, PrivacyAudit
 from ..privacy.auditing import audit
 from ..report.html.audit_page import write_privacy_report
 from ..runtime.progress import without_prints
@@ -68,12 +68,19 @@ def _read(arguments: AuditArguments, explainer: MCCE, path: str) -> pd.DataFrame
 def _show(arguments: AuditArguments, found: PrivacyAudit) -> None:
     """The figures on standard output, and the outcome on standard error."""
     path = arguments.output
+    figures = found.to_frame().drop(columns=["verdict", "meaning"]).reset_index().astype(object)
     if arguments.run.as_json:
-        show_json(as_json(found) | ({} if path is None else {"output": path}))
+        counts = ("n_released", "n_training", "n_holdout", "n_reference", "n_each", "n_copies")
+        said = {name: getattr(found, name) for name in ("finding", "leaks", "release", *counts)}
+        said["excluded"] = {str(name): why for name, why in found.excluded.items()}
+        said["figures"] = figures.where(figures.notna(), None).to_dict("records")
+        show_json(said | ({} if path is None else {"output": path}))
         return
-    rows = [
-        (f.name, number(f.value), interval(f), number(f.null), f.finding) for f in found.figures
-    ]
+    rows = []
+    for figure in found.figures:
+        numbers = (figure.value, figure.low, figure.high, figure.null)
+        value, low, high, null = ("-" if n != n else f"{n:.3g}" for n in numbers)
+        rows.append((figure.name, value, f"{low} to {high}", null, figure.finding))
     show(table(["figure", "value", "95 % interval", "without a leak", "finding"], rows))
     if arguments.run.quiet:
         return

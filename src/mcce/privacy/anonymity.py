@@ -52,7 +52,7 @@ AT_ONCE, MAX_TRIED_CELLS, MAX_TRIED_OF_FEATURE = 3, 18, 8
 # The same in all, once nothing is pure enough.
 MAX_LAST_CELLS = 6
 # Gains count people who miss the fewest cells first, then those who miss more.
-N_LEVELS = 3
+N_LEVELS = 1
 # The number of an answer, and the cell of each quasi-identifier.
 Widened: TypeAlias = tuple[int, Sequence[Cell]]
 
@@ -287,9 +287,8 @@ class Widener:
         self.changed: BoolArray = np.array(
             [same if one.place is None else answers.changed[one.place] for one in columns]
         )
-        positions = [one.position for one in columns]
+        self._training = training[[one.position for one in columns]]
         self._n_codes = [one.widening.feature.n_codes for one in columns]
-        self.crowd = Crowd.of(training[positions], self._n_codes)
 
     def run(self) -> list[WidenedAnswer]:
         """The answers, each with a crowd that is large enough."""
@@ -334,10 +333,16 @@ class Widener:
 
     def _count(self, cells: Sequence[Cell]) -> int:
         """How many training people are in some cells."""
-        return self.crowd.count(self._inside(cells))
+        return int(np.sum(self._misses(cells).sum(axis=0) == 0))
 
-    def _inside(self, cells: Sequence[Cell]) -> list[BoolArray]:
-        return [cell.inside(n_codes) for cell, n_codes in zip(cells, self._n_codes, strict=True)]
+    def _misses(self, cells: Sequence[Cell]) -> BoolArray:
+        """Which values of training people are outside of their cell, (n_columns, n_train)."""
+        triples = zip(cells, self._n_codes, self._training, strict=True)
+        return np.stack([~cell.inside(n_codes)[codes] for cell, n_codes, codes in triples])
+
+    def _tally(self, at: int, some: BoolArray) -> IntArray:
+        """How many of some people have each code of one column."""
+        return np.bincount(self._training[at][some], minlength=self._n_codes[at])
 
     def _choose(self, small: Sequence[WidenedAnswer]) -> list[list[Cell]]:
         """The next cells of each: the first that are pure enough, otherwise the best."""
@@ -371,7 +376,9 @@ class Widener:
         """Undo steps that later ones made needless, in one column of all answers."""
         tried: list[tuple[WidenedAnswer, list[Cell]]] = []
         for one in widened:
-            counts = self.crowd.by_code(self._inside(one.cells), at)
+            misses = self._misses(one.cells)
+            misses[at] = False
+            counts = self._tally(at, misses.sum(axis=0) == 0)
             inner = self.columns[at].widening.narrower(one.own[at], one.cells[at])
             enough = [cell for cell in inner if counts[cell.codes].sum() >= self.k][:AT_ONCE]
             if enough:
@@ -395,17 +402,23 @@ class Widener:
         return at_least.min(axis=0).tolist()
 
     def _moves(self, one: WidenedAnswer, level: int) -> list[_Move]:
-        """Wider cells of an answer, those that bring most people for their loss first."""
-        counts, enough = self.crowd.gains(self._inside(one.cells), level)
-        needed = self.k - one.crowd
+        """Wider cells of an answer, those that bring most people for their loss first.
+
+        People who miss the fewest cells count; at further levels, those who miss more.
+        """
+        misses, needed = self._misses(one.cells), self.k - one.crowd
+        n_misses = misses.sum(axis=0)
+        numbers = np.unique(n_misses[n_misses > 0])
+        number = int(numbers[level]) if level < numbers.size else -1
         moves: list[tuple[tuple[float, ...], _Move]] = []
         for at, column in enumerate(self.columns):
-            theirs = []
-            for cell, gain in column.widening.wider(one.own[at], one.cells[at], counts[at]):
+            theirs, counts = [], self._tally(at, misses[at] & (n_misses == number))
+            for cell, gain in column.widening.wider(one.own[at], one.cells[at], counts):
                 cells = [*one.cells[:at], cell, *one.cells[at + 1 :]]
                 blurs = self.blurs(one.answer, at, cell)
                 move = _Move(cells, cell.loss - one.cells[at].loss, blurs)
-                useful = min(gain, needed) if enough else gain
+                # More than are needed are no gain, once one cell is all that they miss.
+                useful = min(gain, needed) if number == 1 else gain
                 rank = (*_order(move, useful, cell), self._distance(one, at, cell), at)
                 theirs.append((rank, move))
             moves += sorted(theirs, key=lambda pair: pair[0])[:MAX_TRIED_OF_FEATURE]
@@ -435,58 +448,6 @@ def _order(move: _Move, useful: int, cell: Cell) -> tuple[float, ...]:
     """The best first: many people for the loss and, about equally many, round and in one step."""
     rate = math.inf if move.cost <= 0 else round(2 * math.log2(useful / move.cost))
     return move.blurs, -rate, not cell.is_round, -useful, move.cost
-
-
-@dataclass(frozen=True, eq=False)
-class Crowd:
-    """The distinct training rows, and how many people have each.
-
-    Examples
-    --------
-    >>> crowd = Crowd.of(np.array([[0, 0, 1], [2, 2, 0]]), [2, 3])
-    >>> crowd.count([np.array([True, False]), np.array([False, False, True])])
-    2
-    """
-
-    codes: Codes
-    n_people: IntArray
-    n_codes: Sequence[int]
-
-    @classmethod
-    def of(cls, codes: Codes, n_codes: Sequence[int]) -> Crowd:
-        """The crowd of training rows, (n_features, n_rows)."""
-        distinct, n_people = np.unique(codes, axis=1, return_counts=True)
-        return cls(distinct, n_people, n_codes)
-
-    def count(self, inside: Sequence[BoolArray]) -> int:
-        """How many people are inside all cells; ``inside`` has a truth value per code."""
-        return int(self.n_people[self._misses(inside).sum(axis=0) == 0].sum())
-
-    def by_code(self, inside: Sequence[BoolArray], at: int) -> IntArray:
-        """How many people inside all other cells have each code of one feature."""
-        misses = self._misses(inside)
-        misses[at] = False
-        return self._tally(at, misses.sum(axis=0) == 0)
-
-    def gains(self, inside: Sequence[BoolArray], level: int = 0) -> tuple[list[IntArray], bool]:
-        """How many people each value of a feature would bring nearer, and whether inside."""
-        misses = self._misses(inside)
-        n_misses = misses.sum(axis=0)
-        numbers = np.unique(n_misses[n_misses > 0])
-        number = int(numbers[level]) if level < numbers.size else -1
-        nearest = misses & (n_misses == number)
-        counts = [self._tally(at, nearest[at]) for at in range(len(nearest))]
-        return counts, number == 1
-
-    def _tally(self, at: int, some: BoolArray) -> IntArray:
-        """How many of some people have each code of one feature."""
-        counts = np.bincount(self.codes[at][some], self.n_people[some], minlength=self.n_codes[at])
-        return counts.astype(np.int64)
-
-    def _misses(self, inside: Sequence[BoolArray]) -> BoolArray:
-        """Which values are outside of their cell, (n_features, n_distinct)."""
-        pairs = zip(inside, self.codes, strict=True)
-        return np.stack([~cell[codes] for cell, codes in pairs])
 
 
 class PurenessMeter:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -244,67 +243,8 @@ class PrivacyAudit:
         ]
         return max(checks, key=lambda check: check.epsilon_low)
 
-    def to_html(self) -> str:
-        """The summary and the figures as an HTML fragment.
-
-        Returns
-        -------
-        str
-            A paragraph and a table; ``mcce.report.write_privacy_report`` writes a whole page.
-        """
-        heads = ("figure", "value", "95 % interval", "without a leak", "verdict")
-        rows = [
-            (f.name, number(f.value), interval(f), number(f.null), VERDICTS[f.finding])
-            for f in self.figures
-        ]
-        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-        body = "".join(
-            f'<tr><th scope="row">{escape(name)}</th>'
-            + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-            + "</tr>"
-            for name, *cells in rows
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<div><p>{escape(self.summary())}</p>{table}</div>"
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
     def __repr__(self) -> str:
         return f"<PrivacyAudit of {self.n_released:,} {self.release} rows: {self.summary()}>"
-
-
-def number(value: float) -> str:
-    """A number with few digits; a dash if it is not defined.
-
-    Examples
-    --------
-    >>> number(0.12345), number(0.0004)
-    ('0.123', '4e-04')
-    """
-    if np.isnan(value):
-        return "\N{EN DASH}"
-    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.0e}"
-
-
-def interval(figure: Figure) -> str:
-    """The interval of a figure as a text."""
-    if np.isnan(figure.low):
-        return "\N{EN DASH}"
-    return f"{number(figure.low)} to {number(figure.high)}"
-
-
-def as_json(audit: PrivacyAudit) -> dict[str, Any]:
-    """An audit as plain values; undefined ones are None."""
-    table = audit.to_frame().drop(columns=["verdict", "meaning"]).reset_index().astype(object)
-    counts = ("release", "n_released", "n_training", "n_holdout", "n_reference", "n_each")
-    return {
-        "finding": audit.finding,
-        "leaks": list(audit.leaks),
-        **{name: getattr(audit, name) for name in (*counts, "n_copies")},
-        "excluded": {str(name): why for name, why in audit.excluded.items()},
-        "figures": table.where(table.notna(), None).to_dict("records"),
-    }
 
 
 @dataclass(frozen=True, eq=False)

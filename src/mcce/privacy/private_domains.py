@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal
+from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -119,9 +120,9 @@ class Domain:
             self._check_numbers()
 
     @property
-    def is_numeric(self) -> bool:
-        """Whether it is the domain of a number."""
-        return self.levels is None
+    def kind(self) -> Kind:
+        """Whether it is the domain of a number or of a category."""
+        return "numeric" if self.levels is None else "categorical"
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -138,12 +139,13 @@ class Domain:
     @cached_property
     def values(self) -> FloatArray:
         """The numbers that can be drawn, ascending, without missing."""
-        return self._drawn[0]
+        between = [_multiples(*pair, self._step, MAX_BIN_VALUES) for pair in pairwise(self.breaks)]
+        return np.unique(np.concatenate([self.ends, *between, self.points]))
 
     @cached_property
     def bin_of_value(self) -> IntArray:
         """The bin of each of ``values``, ascending."""
-        return self._drawn[1]
+        return np.unique(self._segments(self.values), return_inverse=True)[1].ravel()
 
     @property
     def is_whole(self) -> bool:
@@ -164,13 +166,11 @@ class Domain:
         array
             Bins. A missing number is in the last one, or in none (-1) if it is not declared.
         """
-        missing = np.isnan(numbers)
-        low, high = self.ends
+        missing, (low, high), values = np.isnan(numbers), self.ends, self.values
         inside = np.clip(np.where(missing, low, numbers), low, high)
-        segment = self._segments(inside)
-        known = np.unique(self._segments(self.values))
+        segment, known = self._segments(inside), np.unique(self._segments(values))
         # A segment without a value that can be drawn counts as that of the nearest value.
-        nearest = self.values[_nearest(self.values, inside)]
+        nearest = values[np.searchsorted((values[1:] + values[:-1]) / 2, inside)]
         segment = np.where(np.isin(segment, known), segment, self._segments(nearest))
         found = np.searchsorted(known, segment)
         return np.where(missing, self.n_bins - 1 if self.missing else -1, found)
@@ -204,14 +204,6 @@ class Domain:
         on_point = np.isin(self.breaks, self.points)[at] & (self.breaks[at] == numbers)
         return np.where(on_point, 2 * at, 2 * np.minimum(at, self.breaks.size - 2) + 1)
 
-    @cached_property
-    def _drawn(self) -> tuple[FloatArray, IntArray]:
-        """Values that can be drawn, and their bins."""
-        pairs = zip(self.breaks[:-1], self.breaks[1:], strict=True)
-        between = [_multiples(a, b, self._step, MAX_BIN_VALUES) for a, b in pairs]
-        values = np.unique(np.concatenate([[self.low, self.high], *between, self.points]))
-        return values, np.unique(self._segments(values), return_inverse=True)[1].ravel()
-
     @property
     def _step(self) -> float:
         if self.step is not None:
@@ -231,6 +223,10 @@ class Domain:
             raise ParameterError(f"levels must be plain values, got {shorten(levels)}.")
         if any(value is None or value != value for value in levels):
             raise ParameterError("levels must not name missing cells. Pass missing=True for them.")
+        if len({isinstance(value, (str, bool)) and type(value) for value in levels}) > 1:
+            raise ParameterError(
+                f"levels must be of one type: texts, numbers or booleans, got {shorten(levels)}."
+            )
         if not levels or len(set(levels)) < len(levels):
             raise ParameterError(f"levels must name each level once, got {shorten(levels)}.")
         if self.other is not None and self.other not in levels:
@@ -346,14 +342,6 @@ def _multiples(low: float, high: float, step: float, most: int | None) -> FloatA
     return np.clip(exact, low, high)
 
 
-def _nearest(values: FloatArray, numbers: FloatArray) -> IntArray:
-    """Position of the nearest value, the lower of two."""
-    above = np.clip(np.searchsorted(values, numbers), 1, max(values.size - 1, 1))
-    above = np.minimum(above, values.size - 1)
-    below = np.maximum(above - 1, 0)
-    return np.where(numbers - values[below] <= values[above] - numbers, below, above)
-
-
 def _is_finite_real(value: Any) -> bool:
     real = isinstance(value, Real) and not isinstance(value, bool)
     return real and math.isfinite(value)
@@ -381,14 +369,14 @@ def encode_public(
             "required. Pass at least one row."
         )
     fixed = set(immutable_columns(immutable, mutable, frame))
-    _check_kinds(checked_kinds(kinds, frame), known)
+    named = checked_kinds(kinds, frame)
     features, moved, gaps = list[Feature](), list[Any](), list[Hashable]()
     kept = np.ones(len(frame), dtype=bool)
     for name, column in frame.items():
         domain = known[name]
-        _check_dtype(column, domain)
+        _check_column(column, domain, named.get(name, domain.kind))
         table = _table(column, domain, in_arrow=isinstance(adapter, ArrowAdapter))
-        features.append(Feature.learn(table, kind=_kind(domain), immutable=name in fixed))
+        features.append(Feature.learn(table, kind=domain.kind, immutable=name in fixed))
         move = _move_levels if domain.levels is not None else _move_numbers
         cells, declared = move(column, domain, table)
         moved.append(unwrapped(cells))
@@ -455,31 +443,22 @@ def _by_column(domains: Mapping[Any, Domain], frame: pd.DataFrame) -> dict[Any, 
     return dict(domains)
 
 
-def _check_kinds(kinds: Mapping[Hashable, Kind], domains: Mapping[Any, Domain]) -> None:
-    for name, kind in kinds.items():
-        if kind != _kind(domains[name]):
-            raise ParameterError(
-                f"kinds[{name!r}] is {kind!r}, but its domain is "
-                f"{_kind(domains[name])}. Leave it out of kinds."
-            )
-
-
-def _kind(domain: Domain) -> Kind:
-    return "numeric" if domain.is_numeric else "categorical"
-
-
-def _check_dtype(column: pd.Series[Any], domain: Domain) -> None:
-    """Raise if no cell of a column can be in its domain, by its dtype."""
-    dtype = column.dtype
+def _check_column(column: pd.Series[Any], domain: Domain, kind: Kind) -> None:
+    """Raise if a column is declared to be of another kind, or cannot hold values of its domain."""
+    name, dtype = column.name, column.dtype
+    if kind != domain.kind:
+        raise ParameterError(
+            f"kinds[{name!r}] is {kind!r}, but its domain is {domain.kind}. Leave it out of kinds."
+        )
     if domain.levels is None and (is_time(dtype) or not (is_measured(dtype) or is_text(dtype))):
         raise SchemaError(
-            f"The domain of column {column.name!r} is a range of numbers, but its dtype is "
-            f"{dtype}. Convert it to numbers, or declare levels."
+            f"The domain of column {name!r} is a range of numbers, but its dtype is {dtype}. "
+            "Convert it to numbers, or declare levels."
         )
     if dtype.kind in "biufmM" and all(isinstance(level, str) for level in domain.levels or [0]):
         raise ParameterError(
-            f"The values of the domain of column {column.name!r} do not fit its dtype {dtype}. "
-            "Declare values of that type."
+            f"The values of the domain of column {name!r} do not fit its dtype {dtype}. Declare "
+            "values of that type."
         )
 
 
@@ -489,27 +468,17 @@ def _table(column: pd.Series[Any], domain: Domain, *, in_arrow: bool) -> pd.Seri
     The dtype of the column would tell of its cells: one text among whole numbers makes it another.
     Only whether it is a category, and an ordered one, is taken from the column.
     """
-    whole = domain.is_numeric and domain.is_whole
-    known = domain.values.astype(np.int64 if whole else np.float64) if domain.is_numeric else None
-    levels = list(domain.levels or ()) if known is None else known.tolist()
+    levels = list(domain.levels or domain.values.tolist())
+    if domain.levels is None and domain.is_whole:
+        levels = [int(number) for number in levels]
     values: Any = levels + [None] * domain.missing
     if isinstance(column.dtype, pd.CategoricalDtype):
         values = pd.Categorical(values, categories=levels, ordered=column.dtype.ordered)
     elif in_arrow:
-        values = _arrow_array(column.name, values)
+        import pyarrow as pa
+
+        values = pd.arrays.ArrowExtensionArray(pa.array(values))
     return pd.Series(values, name=column.name)
-
-
-def _arrow_array(name: Hashable, values: list[Any]) -> Any:
-    import pyarrow as pa
-
-    try:
-        return pd.arrays.ArrowExtensionArray(pa.array(values))
-    except pa.ArrowException:
-        raise ParameterError(
-            f"The levels of the domain of column {name!r} are of several types, which Arrow does "
-            f"not hold in one column: {shorten(values, 200)}. Declare values of one type."
-        ) from None
 
 
 def _move_levels(
@@ -563,7 +532,7 @@ def _number(cell: Any) -> float:
 
 def _fits(feature: Feature, domain: Domain) -> bool:
     """Whether the values of a feature are those of a domain."""
-    if feature.kind != _kind(domain) or feature.has_missing != domain.missing:
+    if feature.kind != domain.kind or feature.has_missing != domain.missing:
         return False
     if domain.levels is not None:
         return set(plain(feature.known)) == set(domain.levels)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,54 +26,6 @@ from ..kernels import IntArray
 COUNT_SHARE = 0.01
 # With less, noise would no longer fit into whole numbers of 64 bits.
 MIN_EPSILON = 1e-7
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One release, and the epsilon that it costs."""
-
-    mechanism: str
-    scope: str
-    sensitivity: float
-    epsilon: float
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """All that a private fit spends, for tables that differ by one row more or less.
-
-    Parameters
-    ----------
-    entries
-        What was released.
-
-    Examples
-    --------
-    >>> Ledger((LedgerEntry("geometric", "salary, leaves", 1.0, 0.5),))
-    <Ledger: epsilon 0.5 in 1 entries>
-    """
-
-    entries: tuple[LedgerEntry, ...]
-
-    @property
-    def epsilon(self) -> float:
-        """What all entries cost together."""
-        return math.fsum(entry.epsilon for entry in self.entries)
-
-    def table(self) -> pd.DataFrame:
-        """One row for each entry.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Its mechanism, scope, sensitivity and epsilon.
-        """
-        names = [field.name for field in fields(LedgerEntry)]
-        costs = {"sensitivity": float, "epsilon": float}
-        return pd.DataFrame([astuple(e) for e in self.entries], columns=names).astype(costs)
-
-    def __repr__(self) -> str:
-        return f"<Ledger: epsilon {self.epsilon:.4g} in {len(self.entries)} entries>"
 
 
 @dataclass(frozen=True)
@@ -104,18 +56,19 @@ class Budget:
         counted = _noisy(_counting(n_cells), _scale(self) / share)(cells.astype(np.int32))
         return np.array(counted, dtype=np.int64)
 
-    def ledger(self, names: Sequence[Hashable]) -> Ledger:
-        """Everything that is spent on the trees of some columns, by the maps of OpenDP."""
+    def ledger(self, names: Sequence[Hashable]) -> pd.DataFrame:
+        """What every count costs for the trees of some columns, by the maps of OpenDP."""
         shares = {"number of rows": COUNT_SHARE} if self.counts_rows else {}
         parts = [*shares.items(), *((f"{name}, leaves", self.of_tree) for name in names)]
-        return Ledger(tuple(LedgerEntry("geometric", n, *self._cost(s)) for n, s in parts))
+        rows = [("geometric", scope, *self._cost(share)) for scope, share in parts]
+        return pd.DataFrame(rows, columns=["mechanism", "scope", "sensitivity", "epsilon"])
 
     def _cost(self, share: float) -> tuple[float, float]:
         """Sensitivity and epsilon of a count, for one row more or less."""
         if math.isinf(self.epsilon):
             return 1.0, math.inf
         counting = _counting(1)
-        return counting.map(1), _noisy(counting, _scale(self) / share).map(1)
+        return float(counting.map(1)), _noisy(counting, _scale(self) / share).map(1)
 
 
 @lru_cache(maxsize=32)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 
 from ..errors import ParameterError, SavedFileError, shorten
@@ -58,7 +59,7 @@ from .private_domains import (
     plain_domains,
     read_domains,
 )
-from .private_noise import COUNT_SHARE, Budget, Ledger
+from .private_noise import COUNT_SHARE, Budget
 
 # The deepest trees, and the deepest that are chosen by the number of rows.
 MAX_PRIVATE_DEPTH, MAX_CHOSEN_DEPTH = 12, 10
@@ -96,8 +97,9 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
 
     Attributes
     ----------
-    ledger_ : Ledger
-        What the fit has spent, by part.
+    ledger_ : pandas.DataFrame
+        What the fit has spent, for tables that differ by one row more or less: mechanism, scope,
+        sensitivity and epsilon of each release.
     n_desired_ : int
         A noisy count of the rows with the desired decision, at least 1.
     forest_ : Forest
@@ -111,7 +113,8 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
     >>> private = PrivateTrees(domains=domains, epsilon=2.0, depth=1)
     >>> rows = private.encode_training(frame, immutable=["age"])
     >>> private.fit(rows, np.ones(1000, dtype=bool)).ledger_
-    <Ledger: epsilon 2 in 1 entries>
+       mechanism           scope  sensitivity  epsilon
+    0  geometric  salary, leaves          1.0      2.0
     """
 
     # The explainer keeps nothing else of the training rows.
@@ -246,8 +249,8 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         return super()._keep(schema, order, trees)
 
     @property
-    def ledger_(self) -> Ledger:
-        """What the fit has spent, by part."""
+    def ledger_(self) -> pd.DataFrame:
+        """What the fit has spent, by release."""
         return self._budget.ledger([self.schema_.names[at] for at in self.visit_order_])
 
     def saved_params(self) -> dict[str, Any]:
