@@ -56,7 +56,7 @@ def test_a_cell_that_no_row_has_gets_noise_too():
 
 
 def test_the_number_of_rows_that_decides_on_depths_has_noise():
-    # About as many rows as decide between two depths; known numbers give always the same.
+    # About as many rows as decide between two depths; a chosen depth gives always the same.
     domains = {"a": Domain(levels=[0, 1]), "x": Domain(levels=[0, 1, 2, 3])}
     frame = pd.DataFrame({"a": [0, 1] * 100, "x": [0, 1, 2, 3] * 50})
     rows = PrivateTrees(domains=domains).encode_training(frame, immutable=["a"])
@@ -67,7 +67,7 @@ def test_the_number_of_rows_that_decides_on_depths_has_noise():
         return {fitted.fit(rows, np.ones(200, bool)).trees_.feature.size for fitted in fits}
 
     assert len(numbers_of_nodes()) > 1
-    assert len(numbers_of_nodes(n_rows=200)) == 1
+    assert len(numbers_of_nodes(depth=1)) == 1
 
 
 # The large audit.

@@ -114,7 +114,7 @@ def _bound(runs: pd.DataFrame, epsilons: Sequence[float]) -> pd.DataFrame:
 def private_trees(case: Case, parts: Parts, epsilon: float) -> PrivateTrees:
     """Private trees whose public domains are those of the reference."""
     public = {name: _domain(case.train[name], parts.reference[name]) for name in case.train}
-    return PrivateTrees(domains=public, epsilon=epsilon, n_rows=len(parts.training))
+    return PrivateTrees(domains=public, epsilon=epsilon)
 
 
 def _domain(declared: pd.Series[Any], reference: pd.Series[Any]) -> Domain:

@@ -10,9 +10,11 @@ import pandas as pd
 
 from ..errors import ReadError, shorten
 from ..explainer import MCCE
-from ..privacy.audit_result import MEANINGS, PrivacyAudit
+from ..privacy.audit_result import PrivacyAudit
 from ..privacy.auditing import audit
-from ..report.html.audit_page import write_privacy_report
+from ..report.html.audit_page import AuditSection, write_privacy_report
+from ..report.html.page import PageWords
+from ..report.labels import Labels
 from ..runtime.progress import without_prints
 from .arguments import AuditArguments
 from .inputs import BLOCK_ROWS, check_page, load_explainer, open_people, split_names
@@ -68,11 +70,11 @@ def _read(arguments: AuditArguments, explainer: MCCE, path: str) -> pd.DataFrame
 def _show(arguments: AuditArguments, found: PrivacyAudit) -> None:
     """The figures on standard output, and the outcome on standard error."""
     path = arguments.output
-    figures = found.to_frame().drop(columns=["verdict", "meaning"]).reset_index().astype(object)
+    figures = found.to_frame().reset_index().astype(object)
     if arguments.run.as_json:
         counts = ("n_released", "n_training", "n_holdout", "n_reference", "n_each", "n_copies")
         said = {name: getattr(found, name) for name in ("finding", "leaks", "release", *counts)}
-        said["excluded"] = {str(name): why for name, why in found.excluded.items()}
+        said["excluded"] = list(map(str, found.excluded))
         said["figures"] = figures.where(figures.notna(), None).to_dict("records")
         show_json(said | ({} if path is None else {"output": path}))
         return
@@ -84,8 +86,9 @@ def _show(arguments: AuditArguments, found: PrivacyAudit) -> None:
     show(table(["figure", "value", "95 % interval", "without a leak", "finding"], rows))
     if arguments.run.quiet:
         return
+    section = AuditSection(found, PageWords(Labels.take({"language": arguments.language})))
     for name in found.leaks:
-        notify(f"leak by {name}: {MEANINGS[name]}.")
+        notify(f"leak by {name}: {section.name_of(name)}.")
     text = found.summary()
     if found.excluded:
         names = ", ".join(map(str, found.excluded))

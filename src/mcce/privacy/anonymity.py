@@ -21,8 +21,9 @@ released tell neither how wide the training data are nor how many values they ha
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,7 +44,7 @@ from ..tables.columns import differ
 from ..tables.frames import FrameT
 from ..tables.roles import check_names
 from ..tables.schema import OWN, EncodedRows, Schema
-from .anonymity_cells import NO_RUN, AnswerValue, Cell, Widening, answer_values, describe_cell
+from .anonymity_cells import NO_RUN, AnswerValue, Cell, WidenedColumn, answer_values, describe_cell
 
 # Rows that are scored to choose a cell, and to measure the pureness of an answer.
 ROWS_TO_CHOOSE, ROWS_TO_MEASURE = 100, 1000
@@ -52,7 +53,7 @@ AT_ONCE, MAX_TRIED_CELLS, MAX_TRIED_OF_FEATURE = 3, 18, 8
 # The same in all, once nothing is pure enough.
 MAX_LAST_CELLS = 6
 # Gains count people who miss the fewest cells first, then those who miss more.
-N_LEVELS = 1
+N_LEVELS = 3
 # The number of an answer, and the cell of each quasi-identifier.
 Widened: TypeAlias = tuple[int, Sequence[Cell]]
 
@@ -121,7 +122,13 @@ def anonymize(
             "answers is protected already."
         )
     check_real("min_pureness", min_pureness, "a number from 0 to 1", most=1.0)
-    names = _check_names(fitted.schema, quasi_identifiers)
+    known = pd.DataFrame(columns=fitted.schema.names)
+    names = check_names(quasi_identifiers, known, "quasi_identifiers")
+    if not names:
+        raise ParameterError(
+            "quasi_identifiers must name at least one column by which people could be recognised, "
+            f"got {shorten(quasi_identifiers)}."
+        )
     rows = _read_training(fitted.schema, training, names, anonymity)
     # A row counts as accepted by its decision alone, whatever margin the search keeps.
     requirements = replace(requirements, decision=fitted.decision)
@@ -130,16 +137,6 @@ def anonymize(
     meter = PurenessMeter(answers, columns, requirements, fitted.seed)
     widener = Widener(answers, columns, rows.codes, meter, int(anonymity), float(min_pureness))
     return with_anonymous(result, _tabulate(widener, widener.run(), result.to_pandas().frame))
-
-
-def _check_names(schema: Schema, given: Any) -> list[Hashable]:
-    names = check_names(given, pd.DataFrame(columns=schema.names), "quasi_identifiers")
-    if not names:
-        raise ParameterError(
-            "quasi_identifiers must name at least one column by which people could be recognised, "
-            f"got {shorten(given)}."
-        )
-    return names
 
 
 def _read_training(
@@ -162,15 +159,6 @@ def _read_training(
     return rows
 
 
-@dataclass(frozen=True, eq=False)
-class WidenedColumn:
-    """A column that is widened; its place among the mutable features, None if it is immutable."""
-
-    position: int
-    place: int | None
-    widening: Widening
-
-
 def _columns_to_widen(
     schema: Schema, names: Sequence[Hashable], targets: Sequence[ComputedColumn]
 ) -> list[WidenedColumn]:
@@ -189,10 +177,7 @@ def _columns_to_widen(
             if target.place in places or places.intersection(target.actions.tolist()):
                 places |= tied if target.place in places else {target.place}
     positions |= {int(schema.mutable[place]) for place in places}
-    return [
-        WidenedColumn(at, place_of.get(at), Widening(schema.features[at]))
-        for at in sorted(positions)
-    ]
+    return [WidenedColumn(schema.features[at], at, place_of.get(at)) for at in sorted(positions)]
 
 
 @dataclass
@@ -200,7 +185,7 @@ class WidenedAnswer:
     """An answer that is being widened."""
 
     answer: int
-    own: list[AnswerValue]
+    own: Sequence[AnswerValue]
     cells: list[Cell]
     crowd: int
     is_pure: bool = True
@@ -210,21 +195,14 @@ def _tabulate(
     widener: Widener, widened: Sequence[WidenedAnswer], exact: pd.DataFrame
 ) -> AnonymousAnswers[pd.DataFrame]:
     """What was found, with the labels of the result."""
-    features, index = [column.widening.feature for column in widener.columns], exact.index
+    features, index = [column.feature for column in widener.columns], exact.index
     described = [
         {"feature": feature.name, **describe_cell(feature, own, cell)}
         for one in widened
         for feature, own, cell in zip(features, one.own, one.cells, strict=True)
     ]
     names = ["feature", "kind", "low", "high", "levels", "missing", "text"]
-    cells = pd.DataFrame(
-        {
-            name: pd.Series(
-                [row[name] for row in described], dtype=bool if name == "missing" else object
-            )
-            for name in names
-        }
-    )
+    cells = pd.DataFrame(described, columns=names, dtype=object).astype({"missing": bool})
     frame = exact.copy()
     for number, feature in enumerate(features):
         texts = cells["text"].iloc[number :: len(features)]
@@ -288,7 +266,7 @@ class Widener:
             [same if one.place is None else answers.changed[one.place] for one in columns]
         )
         self._training = training[[one.position for one in columns]]
-        self._n_codes = [one.widening.feature.n_codes for one in columns]
+        self._n_codes = [one.feature.n_codes for one in columns]
 
     def run(self) -> list[WidenedAnswer]:
         """The answers, each with a crowd that is large enough."""
@@ -297,10 +275,8 @@ class Widener:
             answer_values(rows.frame.iloc[:, one.position], rows.codes[one.position])
             for one in self.columns
         ]
-        for answer in range(len(self.answers)):
-            own = [values[answer] for values in own_values]
-            pairs = zip(self.columns, own, strict=True)
-            cells = [one.widening.start(value) for one, value in pairs]
+        for answer, own in enumerate(zip(*own_values, strict=True)):
+            cells = [one.start(value) for one, value in zip(self.columns, own, strict=True)]
             widened.append(WidenedAnswer(answer, own, cells, self._count(cells)))
         while small := [one for one in widened if one.crowd < self.k]:
             for one, cells in zip(small, self._choose(small), strict=True):
@@ -322,8 +298,8 @@ class Widener:
         shown = []
         for at, (column, cell) in enumerate(zip(self.columns, cells, strict=True)):
             if not self.changed[at, one.answer]:
-                cell = column.widening.start(one.own[at])
-            elif not column.widening.feature.ordered:
+                cell = column.start(one.own[at])
+            elif not column.feature.ordered:
                 owner = self.answers.owner[one.answer]
                 mine = self.answers.factuals.codes[column.position, owner]
                 others = tuple(code for code in cell.codes.tolist() if code != mine)
@@ -348,29 +324,28 @@ class Widener:
         """The next cells of each: the first that are pure enough, otherwise the best."""
         chosen: dict[int, list[Cell]] = {}
         best: dict[int, tuple[float, list[Cell]]] = {}
-        for level in range(N_LEVELS):
-            moves = {
-                number: self._moves(one, level)
-                for number, one in enumerate(small)
-                # Cells that are not pure rarely become pure when widened.
-                if number not in chosen and (one.is_pure or level == 0)
-            }
-            for start in range(0, MAX_TRIED_CELLS, AT_ONCE):
-                tried = [
-                    (number, move)
-                    for number, theirs in moves.items()
-                    if number not in chosen
-                    for move in theirs[start : start + AT_ONCE]
-                ]
-                shares = self._shares([(small[number], move.cells) for number, move in tried])
-                for (number, move), share in zip(tried, shares, strict=True):
-                    if number not in best or share - move.cost > best[number][0]:
-                        best[number] = share - move.cost, move.cells
-                    if number not in chosen and not move.blurs and share >= self.min_pureness:
-                        chosen[number] = move.cells
+        moves = {number: self._all_moves(one) for number, one in enumerate(small)}
+        while tried := [
+            (number, move)
+            for number, theirs in moves.items()
+            if number not in chosen
+            for move in islice(theirs, AT_ONCE)
+        ]:
+            shares = self._shares([(small[number], move.cells) for number, move in tried])
+            for (number, move), share in zip(tried, shares, strict=True):
+                if number not in best or share - move.cost > best[number][0]:
+                    best[number] = share - move.cost, move.cells
+                if number not in chosen and not move.blurs and share >= self.min_pureness:
+                    chosen[number] = move.cells
         for number, one in enumerate(small):
             one.is_pure &= number in chosen
         return [chosen.get(number, best[number][1]) for number in range(len(small))]
+
+    def _all_moves(self, one: WidenedAnswer) -> Iterator[_Move]:
+        """Wider cells of an answer in the order in which they are tried, found when needed."""
+        # Cells that are not pure rarely become pure when widened.
+        for level in range(N_LEVELS if one.is_pure else 1):
+            yield from self._moves(one, level)
 
     def _narrow(self, widened: Sequence[WidenedAnswer], at: int) -> None:
         """Undo steps that later ones made needless, in one column of all answers."""
@@ -379,7 +354,7 @@ class Widener:
             misses = self._misses(one.cells)
             misses[at] = False
             counts = self._tally(at, misses.sum(axis=0) == 0)
-            inner = self.columns[at].widening.narrower(one.own[at], one.cells[at])
+            inner = self.columns[at].narrower(one.own[at], one.cells[at])
             enough = [cell for cell in inner if counts[cell.codes].sum() >= self.k][:AT_ONCE]
             if enough:
                 # The last one is the present cell: nothing may become less pure.
@@ -413,26 +388,17 @@ class Widener:
         moves: list[tuple[tuple[float, ...], _Move]] = []
         for at, column in enumerate(self.columns):
             theirs, counts = [], self._tally(at, misses[at] & (n_misses == number))
-            for cell, gain in column.widening.wider(one.own[at], one.cells[at], counts):
+            for cell, gain in column.wider(one.own[at], one.cells[at], counts):
                 cells = [*one.cells[:at], cell, *one.cells[at + 1 :]]
                 blurs = self.blurs(one.answer, at, cell)
                 move = _Move(cells, cell.loss - one.cells[at].loss, blurs)
                 # More than are needed are no gain, once one cell is all that they miss.
                 useful = min(gain, needed) if number == 1 else gain
-                rank = (*_order(move, useful, cell), self._distance(one, at, cell), at)
+                rank = (*_order(move, useful, cell), at)
                 theirs.append((rank, move))
             moves += sorted(theirs, key=lambda pair: pair[0])[:MAX_TRIED_OF_FEATURE]
         moves.sort(key=lambda pair: pair[0])
         return [move for _, move in moves[: MAX_TRIED_CELLS if one.is_pure else MAX_LAST_CELLS]]
-
-    def _distance(self, one: WidenedAnswer, at: int, cell: Cell) -> float:
-        """Distance of a run to the answer; for a changed value, closeness to the person's."""
-        position, answers = self.columns[at].position, self.answers
-        middle = (cell.run[0] + cell.run[1]) / 2
-        if self.changed[at, one.answer]:
-            own = int(answers.factuals.tree_codes[position, answers.owner[one.answer]])
-            return -abs(middle - own)
-        return abs(middle - int(answers.rows.tree_codes[position, one.answer]))
 
 
 @dataclass(frozen=True)
@@ -462,12 +428,11 @@ class PurenessMeter:
     ) -> None:
         follow = {column.place for column in requirements.computed}
         self._answers, self._requirements = answers, requirements
-        self._drawn, self._following = list[tuple[int, int]](), list[tuple[int, int]]()
-        for at, column in enumerate(columns):
-            if column.place in follow:
-                self._following.append((at, column.position))
-            elif column.place is not None:
-                self._drawn.append((at, column.place))
+        mutable = [(at, one.place) for at, one in enumerate(columns) if one.place is not None]
+        self._drawn = [(at, place) for at, place in mutable if place not in follow]
+        self._following = [
+            (at, one.position) for at, one in enumerate(columns) if one.place in follow
+        ]
         self._variants = AnswerVariants(answers, requirements.computed, requirements.constraints)
         # Draws depend on the seed and the answer's own values alone.
         self._keys = person_keys(seed, answers.rows.tree_codes.T)
@@ -507,18 +472,17 @@ class PurenessMeter:
 
     def _combine(self, answer: int, choices: Sequence[Codes], most: int) -> Codes:
         """All combinations of values, or as many random ones as there may be."""
-        n_combinations = math.prod(some.size for some in choices)
-        numbers = np.arange(min(n_combinations, most))
-        drawn = draw_keys(self._keys[[answer]], numbers)[0]
+        sizes = [some.size for some in choices]
+        numbers = np.arange(min(math.prod(sizes), most))
         codes = np.repeat(self._answers.codes[:, [answer]], numbers.size, axis=1)
-        stride = 1
-        for (_, place), some in zip(self._drawn, choices, strict=True):
-            if n_combinations <= most:
-                chosen = numbers // stride % some.size
-                stride *= some.size
-            else:
-                chosen = pick(drawn, place, np.full(numbers.size, some.size))
-            codes[place] = some[chosen]
+        if math.prod(sizes) <= most:
+            chosen: Any = np.unravel_index(numbers, sizes) if sizes else ()
+        else:
+            drawn = draw_keys(self._keys[[answer]], numbers)[0]
+            pairs = zip(self._drawn, sizes, strict=True)
+            chosen = [pick(drawn, place, np.full(numbers.size, n)) for (_, place), n in pairs]
+        for (_, place), some, at in zip(self._drawn, choices, chosen, strict=True):
+            codes[place] = some[at]
         return codes
 
     def _choices(self, answer: int, place: int, cell: Cell) -> Codes:

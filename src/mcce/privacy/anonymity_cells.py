@@ -91,11 +91,14 @@ class Cell:
 Wider: TypeAlias = tuple[Cell, int]
 
 
-class Widening:
-    """The cells of one feature, from a single value to all."""
+class WidenedColumn:
+    """A column that is widened, and its cells, from a single value to all.
 
-    def __init__(self, feature: Feature) -> None:
-        self.feature = feature
+    ``place`` is its place among the mutable features, None if it is immutable.
+    """
+
+    def __init__(self, feature: Feature, position: int, place: int | None) -> None:
+        self.feature, self.position, self.place = feature, position, place
         self._n_known = len(feature.known)
         self._ranges: dict[AnswerValue, list[Cell]] = {}
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -47,19 +47,14 @@ from .audit_result import Figure
 
 # Real rows that each set needs, and released rows whose distances are measured, at most.
 MIN_AUDIT_ROWS, MAX_COMPARED_ROWS = 20, 2_000
-# How often sides are exchanged: enough to estimate a tail at three standard errors.
-N_SWAPS = 1_000
 # Shares of false alarms, and how often scores are resampled and put in random order.
 RATES, N_RESAMPLES = {"1": 0.01, "0.1": 0.001}, 400
 # The smallest distance, so that all have a logarithm.
 MIN_DISTANCE = 1e-9
 Scores = dict[str, tuple[FloatArray, FloatArray]]
-# A class with fewer people is small.
-SMALL_CLASS = 10
+# Numbers of people in a small class.
+SMALL = range(1, 10)
 CELLS_PER_BLOCK = 2**22
-IMMUTABLE = (
-    "nobody can change it, so that a released row has the value of the person it was made for"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +91,10 @@ class AuditedRows:
         }
         _check_sizes(real)
         _check_disjoint(real)
-        rng, rows = np.random.default_rng([seed, 1]), {}
-        rows["released"] = evaluator.read(released, "released")
+        rng, rows = (
+            np.random.default_rng([seed, 1]),
+            {"released": evaluator.read(released, "released")},
+        )
         n_each = min(len(real["training"]), len(real["holdout"]))
         for name, side in (("members", "training"), ("nonmembers", "holdout")):
             rows[name] = real[side]
@@ -135,7 +132,7 @@ def _check_sizes(given: Mapping[str, EncodedRows]) -> None:
             )
 
 
-def _check_disjoint(given: Mapping[str, EncodedRows]) -> None:
+def _check_disjoint(given: dict[str, EncodedRows]) -> None:
     """Raise if rows of one set are in another, beyond what equal people explain.
 
     All rows are compared, not a sample: of a holdout inside a much larger training set, hardly any
@@ -143,11 +140,7 @@ def _check_disjoint(given: Mapping[str, EncodedRows]) -> None:
     """
     codes = shared_codes(list(given.values()))
     number = dict(zip(given, number_rows(codes), strict=True))
-    for name, others in (
-        ("holdout", "training"),
-        ("reference", "training"),
-        ("reference", "holdout"),
-    ):
+    for name, others in combinations(reversed(given), 2):
         small, large = sorted((number[name], number[others]), key=len)
         n_equal = int(np.isin(small, large).sum())
         values, counts = np.unique(large, return_counts=True)
@@ -161,6 +154,16 @@ def _check_disjoint(given: Mapping[str, EncodedRows]) -> None:
                 "both, where people who are equal by chance explain about "
                 f"{n_expected:.0f}. Pass rows of other people."
             )
+
+
+def attack(
+    audited: AuditedRows, known: Known | None, seed: int
+) -> tuple[list[Figure], Scores, tuple[FloatArray, FloatArray]]:
+    """All figures, those of linkage if an attacker knows something; scores and distances."""
+    scores, (closest, distances) = membership_scores(audited), closest_figures(audited, seed)
+    figures = [*copy_figures(audited), *closest, *membership_figures(scores, seed)]
+    figures += [] if known is None else linkage_figures(audited, known)
+    return figures, scores, distances
 
 
 def share_figure(
@@ -193,39 +196,30 @@ def _effective_size(group: IntArray) -> float:
 
 
 def copy_figures(audited: AuditedRows) -> list[Figure]:
-    """Copies of rows, and of values that point to one person."""
+    """Copies of rows, and of released numbers that point to one person."""
     number = audited.row_numbers()
     rows = [np.isin(number["released"], number[side]) for side in ("members", "nonmembers")]
     figures = [share_figure("copies", rows[0], rows[1], number["released"])]
-    cells = _value_copies(audited)
-    return figures if cells is None else [*figures, share_figure("value_copies", *cells)]
-
-
-def _value_copies(audited: AuditedRows) -> tuple[BoolArray, BoolArray, IntArray] | None:
-    """Which released numbers one member has, and one nonmember; None without such columns."""
-    schema, released = audited.evaluator.schema, audited.rows["released"]
-    numeric = mutable_numbers(schema)
-    if not numeric:
-        return None
+    released, n_features = audited.rows["released"], len(audited.counted)
     single: dict[str, list[BoolArray]] = {"members": [], "nonmembers": []}
-    groups, n_groups = [], 0
-    for at in numeric:
+    groups = []
+    for at in mutable_numbers(audited.evaluator.schema):
         kept = audited.counted[at] & ~is_missing(released.frame.iloc[:, at])
         values = audited.codes["released"][at, kept]
         for side, found in single.items():
             known, counts = np.unique(audited.codes[side][at], return_counts=True)
             found.append(np.isin(values, known[counts == 1]))
-        number = np.unique(values, return_inverse=True)[1]
-        groups.append(number + n_groups)
-        n_groups += int(number.max(initial=-1)) + 1
-    members, nonmembers = (np.concatenate(found) for found in single.values())
-    return members, nonmembers, np.concatenate(groups)
+        groups.append(values.astype(np.int64) * n_features + at)
+    if groups:
+        cells = [np.concatenate(found) for found in (*single.values(), groups)]
+        figures.append(share_figure("value_copies", *cells))
+    return figures
 
 
 def closest_figures(
     audited: AuditedRows, seed: int
 ) -> tuple[list[Figure], tuple[FloatArray, FloatArray]]:
-    """How close released rows are to members, and the distances behind it."""
+    """How often released rows are closest to members, and the distances behind it."""
     released = audited.rows["released"]
     order = np.random.default_rng([seed, 3]).permutation(len(released))[:MAX_COMPARED_ROWS]
     points = audited.points()
@@ -234,38 +228,14 @@ def closest_figures(
     (inside, its_member), (outside, its_other) = ((d[:, 0], at[:, 0]) for d, at in nearest)
     # By chance the real row that is nearest of all could as well be on the other side, and all
     # released rows that it is the nearest of go with it.
-    nearest_of_all = np.where(inside <= outside, its_member, -1 - its_other)
-    group = np.unique(nearest_of_all, return_inverse=True)[1]
-    rng = np.random.default_rng([seed, 6])
-    swapped: BoolArray = (rng.random((N_SWAPS, int(group.max()) + 1)) < 0.5)[:, group]
-    sides, n = (inside, outside), _effective_size(group)
+    group = np.where(inside <= outside, its_member, -1 - its_other)
     closer = np.where(inside == outside, 0.5, inside < outside)
+    half = np.full(closer.size, 0.5)
     figures = [
-        _quantile_figure("closest_median", 0.5, sides, n, swapped),
-        _quantile_figure("closest_q05", 0.05, sides, n, swapped),
         share_figure("closest_zero", inside == 0, outside == 0, group),
-        share_figure("holdout_share", closer, np.full(closer.size, 0.5), group, both_ways=True),
+        share_figure("holdout_share", closer, half, group, both_ways=True),
     ]
-    return figures, sides
-
-
-def _quantile_figure(
-    name: str, q: float, sides: tuple[FloatArray, FloatArray], n: float, swapped: BoolArray
-) -> Figure:
-    """A quantile of distances to members, compared with that of distances to nonmembers."""
-    inside, outside = sides
-    value, null = (float(np.quantile(side, q)) for side in sides)
-    half = Z95 * np.sqrt(q * (1 - q) / n)
-    low, high = np.quantile(inside, np.clip([q - half, q + half], 0, 1)).tolist()
-    exchanged = np.where(swapped, outside, inside), np.where(swapped, inside, outside)
-    by_chance = np.subtract(*(np.quantile(side, q, axis=1) for side in exchanged))
-    spread = float(by_chance.std())
-    if null > value:
-        # Few or few distinct distances are not normally distributed by chance: the tail is counted.
-        tail = (1 + np.sum(by_chance >= null - value)) / (1 + len(by_chance))
-        beyond = NormalDist().inv_cdf(1 - float(tail)) if tail < 0.5 else 0.0
-        spread = (null - value) / max(beyond, 1e-9)
-    return Figure(name, value, low, high, null, spread, n=inside.size, smaller_leaks=True)
+    return figures, (inside, outside)
 
 
 def membership_scores(audited: AuditedRows) -> Scores:
@@ -355,7 +325,7 @@ class Known:
 
     widths: Mapping[int, float]
     sensitive: IntArray
-    excluded: Mapping[Hashable, str]
+    excluded: tuple[Hashable, ...]
 
 
 def class_sizes(
@@ -415,9 +385,7 @@ def class_sizes(
     return pd.DataFrame({"k": k, "homogeneous": (k > 0) & (same == k)}, index=explained.frame.index)
 
 
-def check_known(
-    quasi_identifiers: Any, private: Sequence[Hashable] | None, schema: Schema
-) -> Known:
+def check_known(quasi_identifiers: Any, private: Any, schema: Schema) -> Known:
     """What an attacker knows, by position."""
     frame = pd.DataFrame(columns=pd.Index(schema.names, dtype=object))
     with_widths = isinstance(quasi_identifiers, Mapping)
@@ -433,7 +401,7 @@ def check_known(
                 f"{shorten(width)}."
             )
     fixed = {schema.names[at] for at in schema.immutable}
-    excluded = {name: IMMUTABLE for name in widths if name in fixed}
+    excluded = tuple(name for name in widths if name in fixed)
     kept = {schema.position_of[n]: float(w) for n, w in widths.items() if n not in fixed}
     if not kept:
         why = f"{shorten(list(excluded), 300)} cannot change" if excluded else "none was named"
@@ -459,7 +427,7 @@ def linkage_figures(audited: AuditedRows, known: Known) -> list[Figure]:
     (k, same), (other_k, other_same) = counts.values()
     figures = [
         share_figure("linkage_unique", k == 1, other_k == 1, alike),
-        share_figure("linkage_small", _is_small(k), _is_small(other_k), alike),
+        share_figure("linkage_small", np.isin(k, SMALL), np.isin(other_k, SMALL), alike),
     ]
     if known.sensitive.size:
         pure, other_pure = (k > 0) & (same == k), (other_k > 0) & (other_same == other_k)
@@ -474,21 +442,15 @@ def _alike(audited: AuditedRows, known: Known) -> IntArray:
     apart, so rows are put together by such steps.
     """
     codes, released = audited.codes["released"], audited.rows["released"]
-    parts: list[FloatArray] = []
+    parts = [np.zeros(len(released))]
     for at, width in known.widths.items():
         if width == 0:
             parts.append(codes[at].astype(np.float64))
         elif width < np.inf:
             parts.append(np.floor(released.all_numbers[at] / (2 * width)))
-    if not parts:
-        return np.zeros(len(released), dtype=np.int64)
     # Missing numbers are alike.
     together = np.nan_to_num(np.stack(parts), nan=np.inf)
     return np.unique(together, axis=1, return_inverse=True)[1].ravel()
-
-
-def _is_small(k: IntArray) -> BoolArray:
-    return (k >= 1) & (k < SMALL_CLASS)
 
 
 def _count(

@@ -18,7 +18,7 @@ from ..candidates import CandidateRows
 from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..fitted import Fitted
 from ..generate import value_tables
-from ..kernels import BoolArray, person_keys
+from ..kernels import person_keys
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator
 from ..metrics.privacy import are_copies
 from ..model.registry import find_generator
@@ -28,16 +28,7 @@ from ..runtime.progress import without_warnings
 from ..tables.columns import Kind
 from ..tables.frames import read_frame
 from ..tables.schema import Schema
-from .audit_attacks import (
-    MIN_AUDIT_ROWS,
-    AuditedRows,
-    check_known,
-    closest_figures,
-    copy_figures,
-    linkage_figures,
-    membership_figures,
-    membership_scores,
-)
+from .audit_attacks import MIN_AUDIT_ROWS, AuditedRows, Known, attack, check_known
 from .audit_result import PrivacyAudit
 
 QuasiIdentifiers = Sequence[Hashable] | Mapping[Hashable, float]
@@ -116,14 +107,12 @@ def audit(
     evaluator = _evaluator_of(explainer, training)
     outside, further = _read_real(holdout, reference, random_state)
     if release == "answers":
-        some = (
-            _split(further, [n_people], random_state, 5)[0] if len(further) > n_people else further
-        )
-        released, factuals = release_answers(explainer, some)
+        people = _split(further, [min(n_people, len(further))], random_state, 5)[0]
+        released, factuals = release_answers(explainer, people)
     else:
         released, factuals = release_rows(explainer, further, len(evaluator.rows)), None
     rows = AuditedRows.read(evaluator, released, outside, further, factuals, random_state)
-    known = None if quasi_identifiers is None else (quasi_identifiers, private)
+    known = _known(evaluator, quasi_identifiers, private)
     return _attack(rows, known, release, random_state, halved=reference is None)
 
 
@@ -180,7 +169,7 @@ def audit_rows(
     evaluator = as_evaluator(training, immutable=immutable, kinds=kinds)
     outside, further = _read_real(holdout, reference, random_state)
     rows = AuditedRows.read(evaluator, released, outside, further, factuals, random_state)
-    known = None if quasi_identifiers is None else (quasi_identifiers, private)
+    known = _known(evaluator, quasi_identifiers, private)
     return _attack(rows, known, "given", random_state, halved=reference is None)
 
 
@@ -259,12 +248,11 @@ def split_and_audit(
 
 def _draw_for_both(explainer: Any) -> None:
     """Let the generator of an explainer draw for both decisions, if it can."""
-    given = getattr(explainer, "generator", None)
-    if given is None:
-        return
-    generator: Any = find_generator(given)
-    if hasattr(generator, "get_params") and "decisions" in generator.get_params():
-        explainer.set_params(generator=generator.set_params(decisions=(False, True)))
+    if getattr(explainer, "generator", None) is not None:
+        generator: Any = find_generator(explainer.generator)
+        if hasattr(generator, "decisions"):
+            generator.decisions = (False, True)
+            explainer.set_params(generator=generator)
 
 
 def _read_real(
@@ -321,18 +309,18 @@ def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
     )
 
 
+def _known(evaluator: Evaluator, quasi_identifiers: Any, private: Any) -> Known | None:
+    if quasi_identifiers is None:
+        return None
+    return check_known(quasi_identifiers, private, evaluator.schema)
+
+
 def _attack(
-    audited: AuditedRows,
-    asked: tuple[QuasiIdentifiers, Sequence[Hashable] | None] | None,
-    release: str,
-    seed: int,
-    *,
-    halved: bool,
+    audited: AuditedRows, known: Known | None, release: str, seed: int, *, halved: bool
 ) -> PrivacyAudit:
     """All figures; those of linkage if an attacker knows something."""
     evaluator, n_each = audited.evaluator, audited.n_each
     n_training, names = len(evaluator.rows), evaluator.schema.names
-    known = None if asked is None else check_known(*asked, evaluator.schema)
     if n_each < n_training:
         half = ", and a reference: without one, half of the holdout is used for it"
         warnings.warn(
@@ -341,10 +329,9 @@ def _attack(
             McceWarning,
             stacklevel=3,
         )
-    scores, (closest, distances) = membership_scores(audited), closest_figures(audited, seed)
-    figures = [*copy_figures(audited), *closest, *membership_figures(scores, seed)]
+    figures, scores, distances = attack(audited, known, seed)
     return PrivacyAudit(
-        figures=(*figures, *(() if known is None else linkage_figures(audited, known))),
+        figures=tuple(figures),
         release=release,
         n_released=len(audited.rows["released"]),
         n_training=n_training,
@@ -355,7 +342,7 @@ def _attack(
         scores=scores,
         distances=distances,
         quasi_identifiers=() if known is None else tuple(names[at] for at in known.widths),
-        excluded={} if known is None else known.excluded,
+        excluded=() if known is None else known.excluded,
     )
 
 
@@ -387,15 +374,11 @@ def release_rows(explainer: Any, people: Any, n_rows: int) -> pd.DataFrame:
     given = np.vstack([rows.tree_codes[fitted.schema.immutable], number]).T
     keys = person_keys(fitted.seed, np.ascontiguousarray(given))
     first = np.zeros(1, dtype=np.int64)
-    request = DrawRequest(rows.tree_codes, keys, first, is_desired=_are_desired(fitted, rows.frame))
+    # Both decisions, as people have them, if the generator can draw for both.
+    both = False in getattr(fitted.generator, "decisions", ())
+    is_desired = fitted.decision.score(rows.frame).valid if both else None
+    request = DrawRequest(rows.tree_codes, keys, first, is_desired=is_desired)
     sampled = fitted.generator.sample(request)
     codes = sampled.codes[:, :, 0]
     drawn = CandidateRows(rows, number.astype(np.int64), codes, value_tables(rows, sampled.tables))
     return drawn.as_given().reset_index(drop=True)
-
-
-def _are_desired(fitted: Fitted, people: pd.DataFrame) -> BoolArray | None:
-    """Which people have the desired decision, for a generator that was fitted to draw for both."""
-    if False in getattr(fitted.generator, "decisions", ()):
-        return fitted.decision.score(people).valid
-    return None

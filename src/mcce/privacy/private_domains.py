@@ -16,7 +16,7 @@ import math
 import os
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Real
@@ -146,6 +146,13 @@ class Domain:
     def bin_of_value(self) -> IntArray:
         """The bin of each of ``values``, ascending."""
         return np.unique(self._segments(self.values), return_inverse=True)[1].ravel()
+
+    @property
+    def bin_of_code(self) -> Codes:
+        """The bin of each code of a column: of its levels or values, missing last."""
+        last = [self.n_bins - 1] * self.missing
+        known = self.bin_of_value if self.levels is None else range(len(self.levels))
+        return np.array([*known, *last], dtype=np.int32)
 
     @property
     def is_whole(self) -> bool:
@@ -294,16 +301,14 @@ def read_domains(domains: Any) -> dict[Any, Domain]:
 
 
 def _domain(name: Any, given: Any) -> Domain:
-    if isinstance(given, Domain):
-        return given
-    known = [field.name for field in fields(Domain)]
-    if not isinstance(given, Mapping) or not set(given) <= set(known):
+    try:
+        return given if isinstance(given, Domain) else Domain(**given)
+    except TypeError:
+        known = [field.name for field in fields(Domain)]
         raise ParameterError(
             f"The domain of column {name!r} must be a Domain, or a mapping with some of {known!r}, "
             f"got {shorten(given)}."
-        )
-    try:
-        return Domain(**given)
+        ) from None
     except ParameterError as error:
         raise ParameterError(f"The domain of column {name!r}: {error}") from None
 
@@ -319,25 +324,14 @@ def _read_file(path: str | os.PathLike[str]) -> Any:
         ) from None
 
 
-def plain_domains(domains: Mapping[Any, Domain]) -> dict[Any, dict[str, Any]]:
-    """Domains as plain values, without what is not declared; a JSON file can hold them."""
-    empty = asdict(Domain(low=0, high=1)) | {"low": None, "high": None}
-    return {
-        name: {key: value for key, value in asdict(domain).items() if value != empty[key]}
-        for name, domain in domains.items()
-    }
-
-
 def _multiples(low: float, high: float, step: float, most: int | None) -> FloatArray:
     """Multiples of a step from low to high, evenly spread ones if there are too many."""
     unit = Decimal(repr(step))
     # With a tolerance for ends that are multiples themselves.
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    count = last - first + 1
-    if most is None or count <= most:
-        numbers = np.arange(first, last + 1)
-    else:
-        numbers = np.unique(np.round(np.linspace(first, last, most)).astype(np.int64))
+    count = max(last - first + 1, 0)
+    n_values = count if most is None else min(count, most)
+    numbers = np.unique(np.round(np.linspace(first, last, n_values)).astype(np.int64))
     exact = np.array([float(int(number) * unit) for number in numbers])
     return np.clip(exact, low, high)
 
@@ -408,26 +402,15 @@ def check_public(schema: Schema, domains: Any) -> dict[Any, Domain]:
     return known
 
 
-def bins_of_codes(feature: Feature, domain: Domain) -> Codes:
-    """The bin of each code of a feature."""
-    if domain.levels is not None:
-        return np.arange(feature.n_codes, dtype=np.int32)
-    bins = domain.bin_of_value
-    missing = [domain.n_bins - 1] * domain.missing
-    return np.concatenate([bins, missing]).astype(np.int32)
-
-
 def bin_rows(rows: EncodedRows, domains: Mapping[Any, Domain]) -> Codes:
     """The bin of each cell, shape (n_features, n_rows): all that a private model reads.
 
     A level or a missing cell that is not declared has none, -1.
     """
-    bins = np.empty(rows.codes.shape, dtype=np.int32)
+    bins = rows.codes.copy()
     for position, feature in enumerate(rows.schema.features):
         numbers = rows.numbers(position)
-        if numbers is None:
-            bins[position] = rows.codes[position]
-        else:
+        if numbers is not None:
             bins[position] = domains[feature.name].bin_numbers(numbers)
     return bins
 
@@ -536,8 +519,7 @@ def _fits(feature: Feature, domain: Domain) -> bool:
         return False
     if domain.levels is not None:
         return set(plain(feature.known)) == set(domain.levels)
-    numbers = as_numbers(feature.known)
-    return numbers.size == domain.values.size and bool((numbers == domain.values).all())
+    return np.array_equal(as_numbers(feature.known), domain.values)
 
 
 def _public_adapter(adapter: FrameAdapter, features: Sequence[Feature]) -> FrameAdapter:

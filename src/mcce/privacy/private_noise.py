@@ -44,16 +44,15 @@ class Budget:
         """Share of the budget that each tree gets."""
         return (1 - COUNT_SHARE * self.counts_rows) / self.n_trees
 
-    @property
-    def scale(self) -> float:
-        """Scale of the noise of a tree's counts; 0 without noise."""
-        return 0.0 if math.isinf(self.epsilon) else _scale(self) / self.of_tree
+    def scale(self, share: float) -> float:
+        """Scale of the noise of counts that get a share of the budget; 0 without noise."""
+        return 0.0 if math.isinf(self.epsilon) else _scale(self) / share
 
     def count(self, share: float, cells: IntArray, n_cells: int) -> IntArray:
         """How many rows are in each cell, with the noise that a share of the budget buys."""
         if math.isinf(self.epsilon):
             return np.bincount(cells, minlength=n_cells)
-        counted = _noisy(_counting(n_cells), _scale(self) / share)(cells.astype(np.int32))
+        counted = _noisy(_counting(n_cells), self.scale(share))(cells.astype(np.int32))
         return np.array(counted, dtype=np.int64)
 
     def ledger(self, names: Sequence[Hashable]) -> pd.DataFrame:
@@ -68,7 +67,7 @@ class Budget:
         if math.isinf(self.epsilon):
             return 1.0, math.inf
         counting = _counting(1)
-        return float(counting.map(1)), _noisy(counting, _scale(self) / share).map(1)
+        return float(counting.map(1)), _noisy(counting, self.scale(share)).map(1)
 
 
 @lru_cache(maxsize=32)

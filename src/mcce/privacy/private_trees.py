@@ -19,15 +19,15 @@ noise, the codes of a leaf have the frequencies of the rows' bins.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from ..errors import ParameterError, SavedFileError, shorten
+from ..errors import SavedFileError
 from ..kernels import (
     LEAF,
     BoolArray,
@@ -43,20 +43,17 @@ from ..kernels import (
     times_seen_before,
     with_decision,
 )
-from ..model.arrays import ChainRules, tree_sizes
-from ..model.associations import named_order
+from ..model.arrays import tree_sizes
 from ..model.growing import check_decisions
 from ..model.leaves import LeafChain, ListedLeaves
-from ..parameters import check_count, check_real, check_whole
+from ..parameters import check_real, check_whole
 from ..runtime.progress import ProgressBar
 from ..tables.schema import EncodedRows, Schema
 from .private_domains import (
     Domain,
     bin_rows,
-    bins_of_codes,
     check_public,
     encode_public,
-    plain_domains,
     read_domains,
 )
 from .private_noise import COUNT_SHARE, Budget
@@ -85,13 +82,8 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         private; infinity adds no noise and is not private, and such an explainer cannot be saved.
     depth
         Depth of the trees. None is for each tree the depth at which the noise of a leaf is worth a
-        tenth of its rows.
-    n_rows
-        About how many training rows have the desired decision, for that depth, if this is public.
-        None spends 1 % of the budget on a noisy count of them.
-    visit_order
-        ``"data"`` (column order), or a list that names every mutable column once. An order that
-        depends on the rows would have to be paid for.
+        tenth of its rows, and spends 1 % of the budget on a noisy count of the rows with the
+        desired decision.
     decisions
         Decisions that rows can be drawn for. Only rows with one of them are read.
 
@@ -119,6 +111,8 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
 
     # The explainer keeps nothing else of the training rows.
     is_private = True
+    # Columns in their order: any other would be read from the rows.
+    visit_order = "data"
 
     def __init__(
         self,
@@ -126,15 +120,11 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         domains: Any = None,
         epsilon: float = 1.0,
         depth: int | None = None,
-        n_rows: int | None = None,
-        visit_order: str | Sequence[Hashable] = "data",
         decisions: tuple[bool, ...] = (True,),
     ) -> None:
         self.domains = domains
         self.epsilon = epsilon
         self.depth = depth
-        self.n_rows = n_rows
-        self.visit_order = visit_order
         self.decisions = decisions
 
     def encode_training(self, data: Any, **names: Any) -> EncodedRows:
@@ -185,12 +175,12 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         """
         self._check()
         domains = check_public(rows.schema, self.domains)
-        order, coding = self._order(rows.schema), Coding.of(rows.schema, domains)
+        order, coding = rows.schema.mutable, Coding.of(rows.schema, domains)
         budget, both = self._budget_for(order), False in self.decisions
         bins = with_decision(bin_rows(rows, domains), is_desired)
         # A cell that is not declared has no bin; such rows are left out, as by encode_training.
         bins = bins[:, np.isin(is_desired, self.decisions) & (bins >= 0).all(axis=0)]
-        n_rows = self.n_rows or 0
+        n_rows = 0
         if budget.counts_rows:
             desired = np.flatnonzero(bins[-1])
             n_rows = int(budget.count(COUNT_SHARE, np.zeros_like(desired), 1)[0])
@@ -202,7 +192,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
             depth = self._depth_of(coding.n_bins(response), n_rows, budget)
             tree = random_splits(coding, inputs, depth, random, both=both)
             counts = _count(tree, bins, response, coding, budget)
-            trees.append(fill(tree, counts, response, coding, budget.scale))
+            trees.append(fill(tree, counts, response, coding, budget.scale(budget.of_tree)))
             # Leaves of rows with the undesired decision come first.
             is_right = np.flatnonzero(tree.feature == LEAF) >= tree.right[0]
             n_desired.append(counts[is_right if both else slice(None)].sum())
@@ -211,28 +201,20 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
         self.n_desired_: int = max(round(float(np.mean(n_desired))), 1)
         return self._keep(rows.schema, order, join_trees(trees, coding.by_set))
 
+    @property
+    def condition_on_decision(self) -> bool:  # type: ignore[override]
+        """Whether trees split on the decision: those of both decisions do, first of all."""
+        return False in self.decisions
+
     def _check(self) -> None:
         check_real("epsilon", self.epsilon, "a number above 0", zero=False, infinite=True)
         if self.depth is not None:
             check_whole("depth", self.depth, 0, MAX_PRIVATE_DEPTH)
-        if self.n_rows is not None:
-            check_count("n_rows", self.n_rows)
         check_decisions(self.decisions)
 
-    def _order(self, schema: Schema) -> IntArray:
-        """Positions of the mutable features in a public order."""
-        if isinstance(self.visit_order, str) and self.visit_order == "data":
-            return schema.mutable
-        if isinstance(self.visit_order, str):
-            raise ParameterError(
-                'visit_order of private trees must be "data" or a list of names: any other order '
-                f"is read from the rows. Got {shorten(self.visit_order)}."
-            )
-        return named_order(self.visit_order, schema)
-
     def _budget_for(self, order: IntArray) -> Budget:
-        counts_rows = self.depth is None and self.n_rows is None
-        return Budget(float(self.epsilon), order.size, counts_rows and not math.isinf(self.epsilon))
+        counts_rows = self.depth is None and not math.isinf(self.epsilon)
+        return Budget(float(self.epsilon), order.size, counts_rows)
 
     def _depth_of(self, n_bins: int, n_rows: int, budget: Budget) -> int:
         """Depth of a tree; by default that at which the noise of a leaf is a tenth of its rows."""
@@ -240,7 +222,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
             return int(self.depth)
         if math.isinf(self.epsilon):
             return MAX_CHOSEN_DEPTH
-        ratio = n_rows / (10 * n_bins * budget.scale)
+        ratio = n_rows / (10 * n_bins * budget.scale(budget.of_tree))
         return min(int(math.log2(ratio)), MAX_CHOSEN_DEPTH) if ratio > 1 else 0
 
     def _keep(self, schema: Schema, order: IntArray, trees: Trees) -> Self:
@@ -271,13 +253,8 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
                 "Cannot save private trees without noise: the file would tell of training rows. "
                 "Fit with a finite epsilon. Nothing was written."
             )
-        return self.get_params() | {"domains": plain_domains(read_domains(self.domains))}
-
-    def _tree_rules(self, schema: Schema, order: IntArray) -> ChainRules:
-        """What trees in a file may hold, whose order must not depend on rows."""
-        check_public(schema, self.domains)
-        self._order(schema)
-        return ChainRules(schema, order, order, splits_on_decision=False in self.decisions)
+        domains = {name: asdict(one) for name, one in read_domains(self.domains).items()}
+        return self.get_params() | {"domains": domains}
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values, which are uniform inside a bin.
@@ -325,7 +302,7 @@ class Coding:
     def of(cls, schema: Schema, domains: Mapping[Any, Domain]) -> Coding:
         """The coding of declared domains."""
         features = schema.features
-        bins = [bins_of_codes(feature, domains[feature.name]) for feature in features]
+        bins = [domains[feature.name].bin_of_code for feature in features]
         by_set = [feature.kind == "categorical" for feature in features]
         ordered = [feature.ordered for feature in features]
         decision = np.arange(2, dtype=np.int32)
@@ -417,9 +394,9 @@ def fill(tree: Trees, counts: IntArray, response: int, coding: Coding, scale: fl
 def _sizes(counts: IntArray, n_codes: int) -> IntArray:
     """How many values each leaf of a tree holds, in proportion to its noisy count of rows."""
     total = max(float(counts.sum()), 1.0)
-    inflation = np.clip(total, MIN_TREE_VALUES, MAX_TREE_VALUES) / total
+    factor = np.clip(total, MIN_TREE_VALUES, MAX_TREE_VALUES) / total
     # A whole factor keeps the frequencies of a leaf exact.
-    factor = np.ceil(inflation) if inflation > 1 else inflation
+    factor = np.ceil(factor) if factor > 1 else factor
     sizes = np.maximum(np.round(np.maximum(counts, 0) * factor), 1).astype(np.int64)
     # And so does a multiple.
     least = min(max(MIN_LEAF_VALUES, n_codes), MAX_LEAF_VALUES)
@@ -466,12 +443,9 @@ def codes_with_shares(shares: FloatArray, n_values: int, bins: Codes) -> Codes:
     >>> codes_with_shares(np.array([0.75, 0.25]), 4, np.array([0, 0, 0, 1])).tolist()
     [0, 1, 2, 3]
     """
-    exact = shares * n_values
-    # Rounded, because the last bit of a product may keep it from being whole.
-    whole = np.floor(np.round(exact, 9)).astype(np.int64)
-    rest = np.round(exact - whole, 9)
-    largest = np.argsort(-rest, kind="stable")[: n_values - int(whole.sum())]
-    whole[largest] += 1
+    # By rounded sums, so that every bin is within one of its share, and whole numbers are exact.
+    ends = np.rint(np.cumsum(shares) * n_values).astype(np.int64)
+    whole = ends - np.append(0, ends[:-1])
     first = np.searchsorted(bins, np.arange(shares.size))
     sizes = np.bincount(bins, minlength=shares.size)
     of = np.repeat(np.arange(shares.size), whole)
