@@ -3,7 +3,8 @@
 For each case and k, people are explained and their answers widened in columns that outsiders may
 know; ``columns`` counts them and those that would give them away. ``exact`` is the share of exact
 answers that fewer than k training people fit. The other figures are means over answers: ``crowd``,
-``loss``, ``pureness``, ``for the person`` (pureness of what changes), ``pure`` (share of answers),
+``loss`` (widths of ranges and sets as shares of all values, which answers themselves do not tell),
+``pureness``, ``for the person`` (pureness of what changes), ``pure`` (share of answers),
 ``blurred`` (changes that can no longer be seen), and per answer the ``rows`` that the predictor
 scored and seconds of CPU, both beyond those of the search.
 """
@@ -63,6 +64,11 @@ class Widened:
         self.rows = self.n_rows - before - search_rows
         assert result.anonymous is not None
         self.measures = result.anonymous.measures
+        self.loss = float(
+            result.anonymous.cells.apply(
+                lambda cell: _loss(cell, train[cell["feature"]]), axis=1
+            ).mean()
+        )
         keys = list(result.anonymous.quasi_identifiers)
         self.n_columns = len(keys)
         sizes = train.astype(dict.fromkeys(keys, object)).groupby(keys, dropna=False).size()
@@ -87,7 +93,7 @@ class Widened:
             "columns": self.n_columns,
             "exact": self.codes,
             "crowd": means["crowd"],
-            "loss": means["loss"],
+            "loss": self.loss,
             "pureness": means["pureness"],
             "for the person": means["pureness_of_changes"],
             "pure": means["pure"],
@@ -95,6 +101,18 @@ class Widened:
             "rows": self.rows / n_answers,
             "seconds": self.seconds / n_answers,
         }
+
+
+def _loss(cell: pd.Series[Any], column: pd.Series[Any]) -> float:
+    """The width of a range, or the further levels of a set, as a share of all."""
+    if cell["kind"] in ("any", "value"):
+        return float(cell["kind"] == "any")
+    if cell["levels"] is not None:
+        return (len(cell["levels"]) + cell["missing"] - 1) / (column.nunique(dropna=False) - 1)
+    least, most = float(column.min()), float(column.max())
+    low = least if pd.isna(cell["low"]) else max(least, cell["low"])
+    high = most if pd.isna(cell["high"]) else min(most, cell["high"])
+    return (high - low) / (most - least)
 
 
 def main() -> None:

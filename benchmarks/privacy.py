@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cases import load
 from mcce import McceWarning, TreeChain, privacy
@@ -47,22 +46,17 @@ def _audit(case: Case, search: str, release: str) -> list[str]:
     training, holdout, reference = people[:n], people[n : 2 * n], people[2 * n :]
     explainer = case.explainer().set_params(search=search, n_samples=None, random_state=0)
     explainer.set_params(generator=TreeChain(decisions=(False, True))).fit(training)
-    made = _release(explainer, reference, release, n)
     options: dict[str, Any] = {"immutable": case.immutable}
     if release == "answers":
-        options["factuals"] = made.factuals
+        made, options["factuals"] = release_answers(explainer, reference.iloc[:N_PEOPLE])
+    else:
+        made = release_rows(explainer, reference, n)
     attack = partial(
-        privacy.audit_rows, made.frame, training, holdout, reference, **options, random_state=0
+        privacy.audit_rows, made, training, holdout, reference, **options, random_state=0
     )
     seconds, found = cpu(attack)
     cells = [_cell(found[name]) for name in FIGURES]
-    return [case.name, search, release, str(len(made.frame)), *cells, f"{seconds:.1f}"]
-
-
-def _release(explainer: Any, reference: pd.DataFrame, release: str, n_rows: int) -> Any:
-    if release == "rows":
-        return release_rows(explainer, reference, n_rows)
-    return release_answers(explainer, reference.iloc[:N_PEOPLE])
+    return [case.name, search, release, str(len(made)), *cells, f"{seconds:.1f}"]
 
 
 def _cell(figure: privacy.Figure) -> str:

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from .model.trees import TreeChain as TreeChain
     from .predictors.decision import Decision as Decision
     from .predictors.decision import Interval as Interval
-    from .privacy.private_accounting import Ledger as Ledger
     from .privacy.private_domains import Domain as Domain
     from .privacy.private_trees import PrivateTrees as PrivateTrees
     from .search.config import ExactSearch as ExactSearch
@@ -76,7 +75,6 @@ _MODULES = {
     "InferenceTreeChain": "model.ctree",
     "Interval": "predictors.decision",
     "LabelsError": "errors",
-    "Ledger": "privacy.private_accounting",
     "McceError": "errors",
     "McceWarning": "errors",
     "MissingExtraError": "errors",

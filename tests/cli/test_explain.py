@@ -177,9 +177,9 @@ def test_anonymous_answers_have_ranges_in_place_of_values(explain, here):
     table = pd.read_csv("answers.csv", keep_default_na=False, na_values=[""])
     answered = table[table["rank"].notna()]
     train = pd.read_csv("train.csv")
-    assert {"crowd", "loss", "pureness", "pure", "sparsity"} <= set(table.columns)
+    assert {"crowd", "pureness", "pure", "sparsity"} <= set(table.columns)
     # From these, exact values could be computed.
-    assert not {"score", "gower", "l1"} & set(table.columns)
+    assert not {"score", "gower", "l1", "loss", "n_combinations"} & set(table.columns)
     assert (answered["crowd"] >= 5).all()
     amounts = answered["CreditAmount"].astype(str)
     assert amounts.str.contains("to|at most|at least|any").any()

@@ -29,7 +29,9 @@ def test_figures_are_shown_and_a_page_is_written(here, capsys):
     assert any(line.startswith("distance_auc") for line in lines)
     assert any(line.startswith("linkage_unique") for line in lines)
     assert "Not used as quasi-identifiers, since nobody can change them: Age." in said.err
-    assert "leak by value_copies: share of released numbers" in " ".join(said.err.split())
+    assert "leak by value_copies: Released numbers that exactly one training row has." in " ".join(
+        said.err.split()
+    )
     page = Page(Path("privacy.html").read_text(encoding="utf-8"))
     assert page.faults == []
     assert "Who fits a released row?" in page.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 
 import pandas as pd
 import pytest
@@ -45,6 +46,27 @@ def test_a_private_explainer_is_fitted_inspected_and_used(domains, here, capsys)
     answers = pd.read_csv("a.csv")
     assert len(answers) > 10
     assert main([*FIT, *PRIVATE, "--search", "exact", "--quiet"]) == 0
+
+
+def test_types_are_those_of_the_domains_whatever_stands_in_a_cell(domains, here):
+    rows = pd.read_csv("train.csv").assign(Branch=["01", "02"] * 150)
+    known = json.loads((here / domains).read_text(encoding="utf-8"))
+    known["Branch"] = {"levels": ["01", "02"]}
+    (here / domains).write_text(json.dumps(known), encoding="utf-8")
+    odd = rows.iloc[[0]].astype(object).assign(Branch="north", Age="unknown")
+
+    columns, found = [], []
+    for table in (rows, pd.concat([rows.astype(object), odd])):
+        table.to_csv("train.csv", index=False)
+        assert main([*FIT, *PRIVATE, "--immutable", "Age,Sex", "--quiet"]) == 0
+        with zipfile.ZipFile("own.mcce") as file:
+            document = json.loads(file.read("explainer.json"))
+        columns.append(document["schema"])
+        found.append(document["model"]["n_desired"])
+
+    assert columns[0] == columns[1]
+    assert columns[0]["features"][-1]["table"]["values"] == ["01", "02"]
+    assert min(found) > 50
 
 
 def test_options_that_do_not_go_together_are_refused(domains, capsys):

@@ -47,7 +47,7 @@ def score(frame: Any) -> np.ndarray:
 
 
 def private(**settings: Any) -> PrivateTrees:
-    return PrivateTrees(**{"domains": domains(), "epsilon": 3.0, "seed": 0} | settings)
+    return PrivateTrees(**{"domains": domains(), "epsilon": 3.0} | settings)
 
 
 def explainer(generator: PrivateTrees | None = None, **settings: Any) -> MCCE:

@@ -1,8 +1,9 @@
 """Differential privacy, measured: the noise of fits against closed forms, and what fits tell.
 
-Seeds are fixed. The closed forms are exact, so half the noise, or half the sensitivity, is far
-outside. The large audit (slow) compares thousands of fits on two data sets that differ by one
-person: no event may be likelier than the budget allows.
+The noise has no seed, so the samples are so large that a test fails by chance less than once in a
+million times; half the noise, or half the sensitivity, is far outside all the same. The large audit
+(slow) compares thousands of fits on two data sets that differ by one person: no event may be
+likelier than the budget allows.
 """
 
 from __future__ import annotations
@@ -16,27 +17,26 @@ import pytest
 
 from mcce import Domain, PrivateTrees
 
-N_LEVELS, N_EACH = 100, 100
+N_LEVELS, N_EACH = 1000, 100
 
 
 def test_counts_have_the_noise_that_their_budget_buys():
-    levels = [f"{at:02}" for at in range(N_LEVELS)]
+    levels = [f"{at:03}" for at in range(N_LEVELS)]
     domains, given = {"level": Domain(levels=levels)}, {"epsilon": 0.25, "depth": 0}
     frame = pd.DataFrame({"level": np.repeat(levels, N_EACH)})
     rows = PrivateTrees(domains=domains).encode_training(frame)
     one_of_each = rows.schema.encode(pd.DataFrame({"level": levels}))
 
     found = []
-    for seed in range(8):
-        fitted = PrivateTrees(domains=domains, seed=seed, **given)
-        fitted.fit(rows, np.ones(len(frame), dtype=bool))
+    for _ in range(8):
+        fitted = PrivateTrees(domains=domains, **given).fit(rows, np.ones(len(frame), dtype=bool))
         counts = np.exp(fitted.log_likelihood(one_of_each)) * fitted.n_desired_
         found.append(counts - N_EACH)
 
     p = math.exp(-0.25)
     expected = math.sqrt(2 * p) / (1 - p)
     assert np.std(found) == pytest.approx(expected, rel=0.12)
-    assert abs(np.mean(found)) < 4 * expected / math.sqrt(np.size(found))
+    assert abs(np.mean(found)) < 6 * expected / math.sqrt(np.size(found))
     # Most of the mass of geometric noise is nearer to 0 than that of a Gaussian, 0.383.
     assert np.mean(np.abs(found) < expected / 2) == pytest.approx(0.507, abs=0.06)
 
@@ -47,8 +47,8 @@ def test_a_cell_that_no_row_has_gets_noise_too():
     nobody = rows.schema.encode(pd.DataFrame({"x": ["nobody"]}))
 
     shares = []
-    for seed in range(12):
-        fitted = PrivateTrees(domains=domains, epsilon=0.1, depth=0, seed=seed)
+    for _ in range(60):
+        fitted = PrivateTrees(domains=domains, epsilon=0.1, depth=0)
         fitted.fit(rows, np.ones(600, bool))
         shares.append(math.exp(fitted.log_likelihood(nobody)[0]))
 
@@ -56,29 +56,23 @@ def test_a_cell_that_no_row_has_gets_noise_too():
 
 
 def test_the_number_of_rows_that_decides_on_depths_has_noise():
-    # About as many rows as decide between two depths; known numbers give always the same.
+    # About as many rows as decide between two depths; a chosen depth gives always the same.
     domains = {"a": Domain(levels=[0, 1]), "x": Domain(levels=[0, 1, 2, 3])}
     frame = pd.DataFrame({"a": [0, 1] * 100, "x": [0, 1, 2, 3] * 50})
     rows = PrivateTrees(domains=domains).encode_training(frame, immutable=["a"])
 
     def numbers_of_nodes(**settings):
         given = {"domains": domains, "epsilon": 0.5, **settings}
-        fits = (PrivateTrees(seed=seed, **given) for seed in range(40))
+        fits = (PrivateTrees(**given) for _ in range(40))
         return {fitted.fit(rows, np.ones(200, bool)).trees_.feature.size for fitted in fits}
 
     assert len(numbers_of_nodes()) > 1
-    assert len(numbers_of_nodes(n_rows=200)) == 1
+    assert len(numbers_of_nodes(depth=1)) == 1
 
 
 # The large audit.
-LEVELS = {"sex": ["f", "m"], "job": ["none", "some"], "housing": ["own", "rent"]}
-PEOPLE = pd.DataFrame(
-    {
-        "sex": ["m", "f", "m", "f"],
-        "job": ["some", "none", "none", "some"],
-        "housing": ["rent", "own", "own", "rent"],
-    }
-)
+LEVELS = {"sex": ["f", "m"], "job": ["none", "some"]}
+PEOPLE = pd.DataFrame({"sex": ["m", "f", "m", "f"], "job": ["some", "none", "none", "some"]})
 # Events that fewer fits show tell too little.
 FEWEST = 50
 
@@ -91,7 +85,7 @@ def releases(people, epsilon, n_fits, first_seed):
     rows, somebody = (encode(some, immutable=["sex"]) for some in (people, PEOPLE[-1:]))
     desired, parts, wholes = np.ones(len(people), dtype=bool), [], []
     for seed in range(first_seed, first_seed + n_fits):
-        fitted = PrivateTrees(seed=seed, **given).fit(rows, desired)
+        fitted = PrivateTrees(**given).fit(rows, desired, seed=seed)
         trees = fitted.to_arrays()["trees"]
         likely = float(fitted.log_likelihood(somebody).round(6)[0])
         splits = crc32(trees["feature"].tobytes() + trees["sets"].tobytes())
@@ -125,7 +119,7 @@ def beyond_one(epsilon, n_fits):
     return [
         (a, b)
         for a, b, n in events(first, second)
-        if min(a, b) >= FEWEST and abs(math.log(a / b)) > 1 + 3 * math.sqrt(1 / a + 1 / b - 2 / n)
+        if min(a, b) >= FEWEST and abs(math.log(a / b)) > 1 + 6 * math.sqrt(1 / a + 1 / b - 2 / n)
     ]
 
 

@@ -71,7 +71,7 @@ def _measure(
     case: Case, parts: Parts, epsilon: float | None, seed: int, options: Options
 ) -> list[dict[str, Any]]:
     """The runs of trees with an epsilon, or without one."""
-    trees: Any = TreeChain() if epsilon is None else private_trees(case, parts, epsilon, seed)
+    trees: Any = TreeChain() if epsilon is None else private_trees(case, parts, epsilon)
     runs = measure_generator(trees, case, parts, seed, options)
     released = rows_for_desired(trees, case, parts, seed)
     found = audit_rows(
@@ -111,10 +111,10 @@ def _bound(runs: pd.DataFrame, epsilons: Sequence[float]) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def private_trees(case: Case, parts: Parts, epsilon: float, seed: int) -> PrivateTrees:
+def private_trees(case: Case, parts: Parts, epsilon: float) -> PrivateTrees:
     """Private trees whose public domains are those of the reference."""
     public = {name: _domain(case.train[name], parts.reference[name]) for name in case.train}
-    return PrivateTrees(domains=public, epsilon=epsilon, n_rows=len(parts.training), seed=seed)
+    return PrivateTrees(domains=public, epsilon=epsilon)
 
 
 def _domain(declared: pd.Series[Any], reference: pd.Series[Any]) -> Domain:
@@ -170,7 +170,7 @@ def measure(
     """The runs of a generator by its name: one for each search."""
     generator: Any
     if name == "private":
-        generator = private_trees(case, parts, EPSILON, seed)
+        generator = private_trees(case, parts, EPSILON)
     elif name == "ctgan":
         generator = CTGAN(device=usual_device())
     else:

@@ -86,11 +86,16 @@ def _read(arguments: FitArguments, paths: Sequence[str]) -> pd.DataFrame:
     if arguments.sample_key is not None:
         raise ParameterError("--sample-key needs --sample-rows: how many rows to keep.")
     table, dtypes = arguments.table, read_dtypes(arguments.table.dtypes)
-    kinds = [find_format(path, table.format) for path in paths]
-    frames = [
-        _drop(arguments, read_training(path, kind, delimiter=table.delimiter, dtypes=dtypes))
-        for path, kind in zip(paths, kinds, strict=True)
-    ]
+    texts: dict[str, str] = {}
+    if arguments.generator == "private" and arguments.domains is not None:
+        # Domains say what a text stands for; pandas would guess it from all cells of a column.
+        texts = dict.fromkeys(read_domains(arguments.domains), "str")
+    frames = []
+    for path in paths:
+        kind = find_format(path, table.format)
+        known = texts | dtypes if kind == "csv" else dtypes
+        rows = read_training(path, kind, delimiter=table.delimiter, dtypes=known)
+        frames.append(_drop(arguments, rows))
     if len(frames) == 1:
         return frames[0]
     joined = even_blocks(frames, max(sum(map(len, frames)), 1))
@@ -243,7 +248,8 @@ def _kept_of_rows(generator: Any) -> str:
             "It holds training values: protect it like the training data (mcce inspect shows "
             "which)."
         )
+    spent = generator.ledger_["epsilon"].sum()
     return (
-        f"Its model spent epsilon {generator.ledger_.epsilon:.3g}, counts have noise, and it holds "
-        "no training values. The predictor is not covered."
+        f"Its model spent epsilon {spent:.3g}, counts have noise, and it holds no training values. "
+        "The predictor is not covered."
     )

@@ -10,9 +10,11 @@ import pandas as pd
 
 from ..errors import ReadError, shorten
 from ..explainer import MCCE
-from ..privacy.audit_result import MEANINGS, PrivacyAudit, as_json, interval, number
+from ..privacy.audit_result import PrivacyAudit
 from ..privacy.auditing import audit
-from ..report.audit_page import write_privacy_report
+from ..report.audit_page import AuditSection, write_privacy_report
+from ..report.labels import Labels
+from ..report.words import Words
 from ..runtime.progress import without_prints
 from .arguments import AuditArguments
 from .inputs import BLOCK_ROWS, check_page, load_explainer, open_people, split_names
@@ -68,17 +70,25 @@ def _read(arguments: AuditArguments, explainer: MCCE, path: str) -> pd.DataFrame
 def _show(arguments: AuditArguments, found: PrivacyAudit) -> None:
     """The figures on standard output, and the outcome on standard error."""
     path = arguments.output
+    figures = found.to_frame().reset_index().astype(object)
     if arguments.run.as_json:
-        show_json(as_json(found) | ({} if path is None else {"output": path}))
+        counts = ("n_released", "n_training", "n_holdout", "n_reference", "n_each", "n_copies")
+        said = {name: getattr(found, name) for name in ("finding", "leaks", "release", *counts)}
+        said["excluded"] = list(map(str, found.excluded))
+        said["figures"] = figures.where(figures.notna(), None).to_dict("records")
+        show_json(said | ({} if path is None else {"output": path}))
         return
-    rows = [
-        (f.name, number(f.value), interval(f), number(f.null), f.finding) for f in found.figures
-    ]
+    rows = []
+    for figure in found.figures:
+        numbers = (figure.value, figure.low, figure.high, figure.null)
+        value, low, high, null = ("-" if n != n else f"{n:.3g}" for n in numbers)
+        rows.append((figure.name, value, f"{low} to {high}", null, figure.finding))
     show(table(["figure", "value", "95 % interval", "without a leak", "finding"], rows))
     if arguments.run.quiet:
         return
+    section = AuditSection(found, Words(Labels.take({"language": arguments.language})))
     for name in found.leaks:
-        notify(f"leak by {name}: {MEANINGS[name]}.")
+        notify(f"leak by {name}: {section.name_of(name)}.")
     text = found.summary()
     if found.excluded:
         names = ", ".join(map(str, found.excluded))

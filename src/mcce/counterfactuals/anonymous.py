@@ -29,28 +29,23 @@ class AnonymousAnswers(Generic[FrameT]):
         The answers, index (factual, rank); quasi-identifiers are texts such as ``"20 to 30"``,
         ``"at most 500"``, ``"own or rent"`` or ``"any"``. All other columns are as in the result.
     measures
-        For each answer: ``crowd`` (training people with these values), ``loss`` (the mean width of
-        the quasi-identifiers: 0 for single values, 1 where anything fits), ``pureness`` (share of
-        the combinations of these values that the predictor accepts, the answer's other values as
-        they are), whether all combinations were ``enumerated`` or, if not, the standard error
-        ``pureness_error``, ``n_scored`` of ``n_combinations``; ``pureness_of_changes`` (the share
-        if a person alters what the answer changes, to other values of these ranges and sets, and
-        nothing else), whether the answer is ``pure`` (both shares are at least ``min_pureness``)
-        and ``n_blurred`` (changes that can no longer be seen, since the person's own value is
-        inside). If immutable quasi-identifiers were named,
-        also ``crowd_alike``: how many of the crowd have the person's values of these.
+        For each answer: ``crowd`` (training people with these values), ``pureness`` (share of the
+        combinations of these values that the predictor accepts, the answer's other values as they
+        are; of more than 1,000 combinations, of 1,000 random ones), ``pureness_of_changes`` (the
+        share if a person alters what the answer changes, to other values of these ranges and sets,
+        and nothing else), whether the answer is ``pure`` (both shares are at least
+        ``min_pureness``) and ``n_blurred`` (changes that can no longer be seen, since the person's
+        own value is inside). Shares are rounded down to whole percents.
     cells
         One row per answer and quasi-identifier: ``factual``, ``rank``, ``feature``, ``kind``
         ("value", "range", "levels" or "any"), the ends ``low`` and ``high`` of a range (missing
         where it extends as far as there are values), ``levels``, a list, whether ``missing`` values
-        are inside, ``loss`` and ``text``.
+        are inside, and ``text``.
     k
         The smallest crowd allowed.
     quasi_identifiers
-        The columns that are widened: those that were named and can change, and those that follow
-        from them or that they follow from.
-    excluded
-        Immutable columns that were named: they are the person's own and stay as they are.
+        The columns that are widened: those that were named, and those that follow from them or
+        that they follow from.
     min_pureness
         The smallest pureness of a pure answer.
 
@@ -66,10 +61,10 @@ class AnonymousAnswers(Generic[FrameT]):
                   age    salary
     factual rank
     3       1      52  70 to 75
-    >>> result.anonymous.measures[["crowd", "loss", "pureness"]].round(2)
-                  crowd  loss  pureness
+    >>> result.anonymous.measures[["crowd", "pureness"]]
+                  crowd  pureness
     factual rank
-    3       1         3  0.13       1.0
+    3       1         3       1.0
     """
 
     frame: FrameT
@@ -77,7 +72,6 @@ class AnonymousAnswers(Generic[FrameT]):
     cells: FrameT
     k: int
     quasi_identifiers: tuple[Hashable, ...]
-    excluded: tuple[Hashable, ...]
     min_pureness: float
 
     def __repr__(self) -> str:

@@ -9,23 +9,25 @@ the quasi-identifiers of everybody: a released row whose class, the training row
 quasi-identifiers, is small points to few people; if all of these have its sensitive values too, it
 tells them.
 
+Chance is the same everywhere: without a leak, members and nonmembers can be exchanged. Figures of
+released rows exchange the two sides, and figures of scores put all scores in random order.
+
 Always true: of equal rows, and of equal values, chance decides once; distances are those of at most
-2,000 rows; a score treats members and nonmembers alike, so without a leak they can be exchanged,
-and chance is that of a random order; immutable features are no quasi-identifiers, since a released
-row has those of the person it was made for, who is known anyway.
+2,000 rows; immutable features are no quasi-identifiers, since a released row has those of the
+person it was made for, who is known anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, shorten
+from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import (
     BoolArray,
     Codes,
@@ -34,151 +36,206 @@ from ..kernels import (
     build_neighbours,
     nearest_distances,
 )
-from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, read_rows
-from ..metrics.matching import find_nearest, number_rows, shared_codes
+from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, pair, read_rows
+from ..metrics.matching import find_nearest, number_rows, shared_codes, shared_points
 from ..metrics.privacy import Z95, mutable_numbers, wilson
 from ..parameters import check_real
-from ..tables.columns import is_missing
+from ..tables.columns import changed_cells, is_missing
+from ..tables.roles import check_names
 from ..tables.schema import EncodedRows, Schema
-from .audit_result import Figure, effective_size, quantile_interval, sign_flip_spread
-from .audited_rows import AuditedRows
+from .audit_result import Figure
 
-MAX_COMPARED_ROWS = 2_000
-# How often sides are swapped: enough to estimate a tail at three standard errors.
-N_SWAPS = 1_000
-RATES = {"1": 0.01, "0.1": 0.001}
-N_RESAMPLES = 400
+# Real rows that each set needs, and released rows whose distances are measured, at most.
+MIN_AUDIT_ROWS, MAX_COMPARED_ROWS = 20, 2_000
+# Shares of false alarms, and how often scores are resampled and put in random order.
+RATES, N_RESAMPLES = {"1": 0.01, "0.1": 0.001}, 400
 # The smallest distance, so that all have a logarithm.
 MIN_DISTANCE = 1e-9
 Scores = dict[str, tuple[FloatArray, FloatArray]]
-# A class with fewer people is small.
-SMALL_CLASS = 10
+# Numbers of people in a small class.
+SMALL = range(1, 10)
 CELLS_PER_BLOCK = 2**22
-IMMUTABLE = (
-    "nobody can change it, so that a released row has the value of the person it was made for"
-)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedRows:
+    """What was released, and real rows that the release may tell apart.
+
+    Members are training rows, nonmembers are rows of the holdout, and there are equally many of
+    both. The reference is what an attacker knows of the population. Codes are equal where cells
+    are, in all sets of rows, also of values that training lacks. ``counted`` says which released
+    cells count: those that differ from the people they were made for.
+    """
+
+    evaluator: Evaluator
+    rows: Mapping[str, EncodedRows]
+    codes: Mapping[str, Codes]
+    counted: BoolArray
+    n_holdout: int
+
+    @classmethod
+    def read(
+        cls,
+        evaluator: Evaluator,
+        released: ResultLike,
+        holdout: FrameLike,
+        reference: FrameLike,
+        factuals: FrameLike | None,
+        seed: int,
+    ) -> AuditedRows:
+        """The rows of an audit, checked; of the larger of training and holdout a sample."""
+        real = {
+            "training": evaluator.rows,
+            "holdout": evaluator.read(holdout, "holdout"),
+            "reference": evaluator.read(reference, "reference"),
+        }
+        _check_sizes(real)
+        _check_disjoint(real)
+        rng, rows = (
+            np.random.default_rng([seed, 1]),
+            {"released": evaluator.read(released, "released")},
+        )
+        n_each = min(len(real["training"]), len(real["holdout"]))
+        for name, side in (("members", "training"), ("nonmembers", "holdout")):
+            rows[name] = real[side]
+            if len(real[side]) > n_each:
+                some = rng.permutation(len(real[side]))[:n_each]
+                rows[name] = real[side].take(np.sort(some))
+        rows["reference"] = real["reference"]
+        counted = np.ones(rows["released"].codes.shape, dtype=bool)
+        if factuals is not None:
+            pairs = pair(factuals, released, evaluator)
+            counted = changed_cells(pairs.before.frame, pairs.after.frame)
+        codes = dict(zip(rows, shared_codes(list(rows.values())), strict=True))
+        return cls(evaluator, rows, codes, counted, len(real["holdout"]))
+
+    @property
+    def n_each(self) -> int:
+        """Number of members, and of nonmembers."""
+        return len(self.rows["members"])
+
+    def row_numbers(self) -> dict[str, IntArray]:
+        """A number for each row of each set, the same for equal rows."""
+        return dict(zip(self.codes, number_rows(list(self.codes.values())), strict=True))
+
+    def points(self) -> dict[str, FloatArray]:
+        """Every set as points of shape (n_rows, n_features)."""
+        return dict(zip(self.rows, shared_points(list(self.rows.values())), strict=True))
+
+
+def _check_sizes(given: Mapping[str, EncodedRows]) -> None:
+    for name, rows in given.items():
+        if len(rows) < MIN_AUDIT_ROWS:
+            raise SchemaError(
+                f"An audit needs at least {MIN_AUDIT_ROWS} rows in each of training, holdout and "
+                f"reference, but {name} has {len(rows)}. Some hundreds tell much more."
+            )
+
+
+def _check_disjoint(given: dict[str, EncodedRows]) -> None:
+    """Raise if rows of one set are in another, beyond what equal people explain.
+
+    All rows are compared, not a sample: of a holdout inside a much larger training set, hardly any
+    row would be in a sample of the latter.
+    """
+    codes = shared_codes(list(given.values()))
+    number = dict(zip(given, number_rows(codes), strict=True))
+    for name, others in combinations(reversed(given), 2):
+        small, large = sorted((number[name], number[others]), key=len)
+        n_equal = int(np.isin(small, large).sum())
+        values, counts = np.unique(large, return_counts=True)
+        twins = counts[np.searchsorted(values, large)] > 1
+        n_expected = float(twins.mean()) * len(small)
+        most = n_expected + 5 * np.sqrt(2 * n_expected) + max(3, 0.01 * len(small))
+        if n_equal > most:
+            which = name if small is number[name] else others
+            raise SchemaError(
+                f"{name} and {others} share rows: {n_equal} of {len(small)} rows of {which} are in "
+                "both, where people who are equal by chance explain about "
+                f"{n_expected:.0f}. Pass rows of other people."
+            )
+
+
+def attack(
+    audited: AuditedRows, known: Known | None, seed: int
+) -> tuple[list[Figure], Scores, tuple[FloatArray, FloatArray]]:
+    """All figures, those of linkage if an attacker knows something; scores and distances."""
+    scores, (closest, distances) = membership_scores(audited), closest_figures(audited, seed)
+    figures = [*copy_figures(audited), *closest, *membership_figures(scores, seed)]
+    figures += [] if known is None else linkage_figures(audited, known)
+    return figures, scores, distances
 
 
 def share_figure(
-    name: str, with_members: BoolArray, with_nonmembers: BoolArray, group: IntArray
+    name: str, inside: np.ndarray, outside: np.ndarray, group: IntArray, *, both_ways: bool = False
 ) -> Figure:
-    """The share of rows for which something holds, compared with the holdout."""
-    n = with_members.size
+    """The share of rows for which something holds of members, compared with nonmembers.
+
+    By chance, the two sides of all rows of a group can be exchanged.
+    """
+    n = inside.size
     if not n:
         return Figure(name, *(np.nan,) * 5, n=0)
-    difference = with_members.astype(np.float64) - with_nonmembers
-    value, null = float(with_members.mean()), float(with_nonmembers.mean())
-    spread = float(sign_flip_spread(difference, group))
-    low, high = wilson(value, effective_size(group))
-    return Figure(name, value, low, high, null=null, spread=spread, n=n)
+    value, number = float(inside.mean()), np.unique(group, return_inverse=True)[1]
+    differences = np.bincount(number, weights=inside.astype(np.float64) - outside)
+    return Figure(
+        name,
+        value,
+        *wilson(value, _effective_size(group)),
+        null=float(outside.mean()),
+        spread=float(np.sqrt(np.sum(differences**2)) / n),
+        n=n,
+        both_ways=both_ways,
+    )
+
+
+def _effective_size(group: IntArray) -> float:
+    """How many independent rows tell as much as rows in groups that are alike."""
+    counts = np.unique(group, return_counts=True)[1].astype(np.float64)
+    return float(counts.sum() ** 2 / np.sum(counts**2))
 
 
 def copy_figures(audited: AuditedRows) -> list[Figure]:
-    """Copies of rows, and of values that point to one person."""
+    """Copies of rows, and of released numbers that point to one person."""
     number = audited.row_numbers()
     rows = [np.isin(number["released"], number[side]) for side in ("members", "nonmembers")]
     figures = [share_figure("copies", rows[0], rows[1], number["released"])]
-    cells = _value_copies(audited)
-    return figures if cells is None else [*figures, share_figure("value_copies", *cells)]
-
-
-def _value_copies(audited: AuditedRows) -> tuple[BoolArray, BoolArray, IntArray] | None:
-    """Which released numbers one member has, and one nonmember; None without such columns."""
-    schema, released = audited.evaluator.schema, audited.rows["released"]
-    numeric = mutable_numbers(schema)
-    if not numeric:
-        return None
+    released, n_features = audited.rows["released"], len(audited.counted)
     single: dict[str, list[BoolArray]] = {"members": [], "nonmembers": []}
-    groups, n_groups = [], 0
-    for at in numeric:
+    groups = []
+    for at in mutable_numbers(audited.evaluator.schema):
         kept = audited.counted[at] & ~is_missing(released.frame.iloc[:, at])
         values = audited.codes["released"][at, kept]
         for side, found in single.items():
             known, counts = np.unique(audited.codes[side][at], return_counts=True)
             found.append(np.isin(values, known[counts == 1]))
-        number = np.unique(values, return_inverse=True)[1]
-        groups.append(number + n_groups)
-        n_groups += int(number.max(initial=-1)) + 1
-    members, nonmembers = (np.concatenate(found) for found in single.values())
-    return members, nonmembers, np.concatenate(groups)
+        groups.append(values.astype(np.int64) * n_features + at)
+    if groups:
+        cells = [np.concatenate(found) for found in (*single.values(), groups)]
+        figures.append(share_figure("value_copies", *cells))
+    return figures
 
 
 def closest_figures(
     audited: AuditedRows, seed: int
 ) -> tuple[list[Figure], tuple[FloatArray, FloatArray]]:
-    """How close released rows are to members, and the distances behind it."""
+    """How often released rows are closest to members, and the distances behind it."""
     released = audited.rows["released"]
     order = np.random.default_rng([seed, 3]).permutation(len(released))[:MAX_COMPARED_ROWS]
-    points, number = audited.points(), audited.row_numbers()["released"][order]
+    points = audited.points()
     some, is_level = points["released"][order], audited.evaluator.schema.is_level
     nearest = [find_nearest(some, points[side], is_level, 1) for side in ("members", "nonmembers")]
-    inside, outside = (distances[:, 0] for distances, _ in nearest)
-    nearest_rows = [near[:, 0] for _, near in nearest]
+    (inside, its_member), (outside, its_other) = ((d[:, 0], at[:, 0]) for d, at in nearest)
+    # By chance the real row that is nearest of all could as well be on the other side, and all
+    # released rows that it is the nearest of go with it.
+    group = np.where(inside <= outside, its_member, -1 - its_other)
     closer = np.where(inside == outside, 0.5, inside < outside)
-    spread = _spread_of_share(closer, nearest_rows, audited.n_each)
-    n = min(inside.size, 0.25 / spread**2) if spread > 0 else inside.size
-    share = float(closer.mean())
-    swapped = _swaps(inside, outside, nearest_rows, np.random.default_rng([seed, 6]))
+    half = np.full(closer.size, 0.5)
     figures = [
-        _quantile_figure("closest_median", inside, outside, 0.5, n, swapped),
-        _quantile_figure("closest_q05", inside, outside, 0.05, n, swapped),
-        share_figure("closest_zero", inside == 0, outside == 0, number),
-        Figure(
-            "holdout_share", share, *wilson(share, n), 0.5, spread, n=inside.size, both_ways=True
-        ),
+        share_figure("closest_zero", inside == 0, outside == 0, group),
+        share_figure("holdout_share", closer, half, group, both_ways=True),
     ]
     return figures, (inside, outside)
-
-
-def _swaps(
-    inside: FloatArray, outside: FloatArray, nearest_rows: list[IntArray], rng: np.random.Generator
-) -> BoolArray:
-    """Which distances change sides, for each of many times.
-
-    By chance the real row that is nearest of all could as well be on the other side, and all
-    released rows that it is the nearest of go with it.
-    """
-    nearest_of_all = np.where(inside <= outside, nearest_rows[0], -1 - nearest_rows[1])
-    group = np.unique(nearest_of_all, return_inverse=True)[1]
-    swapped: BoolArray = (rng.random((N_SWAPS, int(group.max()) + 1)) < 0.5)[:, group]
-    return swapped
-
-
-def _quantile_figure(
-    name: str,
-    inside: FloatArray,
-    outside: FloatArray,
-    q: float,
-    n: float,
-    swapped: BoolArray,
-) -> Figure:
-    value, low, high = quantile_interval(inside, q, n)
-    null = float(np.quantile(outside, q))
-    by_chance = np.quantile(np.where(swapped, inside, outside), q, axis=1) - np.quantile(
-        np.where(swapped, outside, inside), q, axis=1
-    )
-    spread = float(by_chance.std())
-    if null > value:
-        # Few or few distinct distances are not normally distributed by chance: the tail is counted.
-        tail = (1 + np.sum(by_chance >= null - value)) / (1 + len(by_chance))
-        beyond = NormalDist().inv_cdf(1 - float(tail)) if tail < 0.5 else 0.0
-        spread = (null - value) / max(beyond, 1e-9)
-    return Figure(name, value, low, high, null, spread, n=inside.size, smaller_leaks=True)
-
-
-def _spread_of_share(closer: FloatArray, nearest_rows: list[IntArray], n_each: int) -> float:
-    """Standard error of the share of released rows that are closer to training, by chance.
-
-    A real row may be the nearest of many released ones. By chance it is a member or not, and all
-    of these with it: the standard error is that of random labels of real rows.
-    """
-    weights = np.concatenate(
-        [
-            np.bincount(nearest_rows[0], weights=closer, minlength=n_each),
-            np.bincount(nearest_rows[1], weights=1 - closer, minlength=n_each),
-        ]
-    )
-    return float(np.sqrt(n_each / 2 * weights.var(ddof=1)) / closer.size)
 
 
 def membership_scores(audited: AuditedRows) -> Scores:
@@ -201,113 +258,6 @@ def membership_scores(audited: AuditedRows) -> Scores:
     }
 
 
-def membership_figures(scores: Scores, seed: int) -> list[Figure]:
-    """AUC and true-positive rates of each score."""
-    figures = []
-    for name, (members, nonmembers) in scores.items():
-        figures.append(_auc_figure(name, members, nonmembers))
-        figures += _rate_figures(name, _Ranked(members, nonmembers), seed)
-    return figures
-
-
-def auc(members: FloatArray, nonmembers: FloatArray) -> tuple[float, float, float]:
-    """Area under the curve, its standard error, and the one that chance alone would have.
-
-    The first is that of DeLong; the second is sqrt((a + b + 1) / (12 a b)), less where scores are
-    equal.
-
-    Examples
-    --------
-    >>> area, _, chance = auc(np.arange(10.0) + 0.5, np.arange(10.0))
-    >>> round(area, 2), round(chance, 3)
-    (0.55, 0.132)
-    """
-    above = _placements(members, nonmembers)
-    below = _placements(nonmembers, members)
-    n_in, n_out = members.size, nonmembers.size
-    spread = np.sqrt(above.var(ddof=1) / n_in + below.var(ddof=1) / n_out)
-    n_all = n_in + n_out
-    ties = np.unique(np.concatenate([members, nonmembers]), return_counts=True)[1].astype(float)
-    less = 1 - np.sum(ties**3 - ties) / (float(n_all) ** 3 - n_all)
-    chance = np.sqrt((n_all + 1) / (12 * n_in * n_out) * less)
-    return float(above.mean()), float(spread), float(chance)
-
-
-def _placements(scores: FloatArray, others: FloatArray) -> FloatArray:
-    """Share of the others below each score, equal ones counted half."""
-    ordered = np.sort(others)
-    below = np.searchsorted(ordered, scores, side="left")
-    up_to = np.searchsorted(ordered, scores, side="right")
-    placed: FloatArray = (below + up_to) / (2 * others.size)
-    return placed
-
-
-def _auc_figure(name: str, members: FloatArray, nonmembers: FloatArray) -> Figure:
-    area, spread, chance = auc(members, nonmembers)
-    return Figure(
-        f"{name}_auc",
-        area,
-        max(0.0, area - Z95 * spread),
-        min(1.0, area + Z95 * spread),
-        null=0.5,
-        spread=chance,
-        n=members.size + nonmembers.size,
-        both_ways=True,
-    )
-
-
-class _Ranked:
-    """Scores in groups of equal ones, the largest first."""
-
-    def __init__(self, members: FloatArray, nonmembers: FloatArray) -> None:
-        self.is_member = np.repeat([True, False], [members.size, nonmembers.size])
-        distinct, group = np.unique(-np.concatenate([members, nonmembers]), return_inverse=True)
-        order = np.argsort(group, kind="stable")
-        self.is_member = self.is_member[order]
-        self.starts: IntArray = np.searchsorted(group[order], np.arange(distinct.size))
-
-    def rates(self, inside: FloatArray, outside: FloatArray) -> FloatArray:
-        """Share of members that are found at each of the ``RATES`` of false alarms.
-
-        Among equal scores, the attacker draws lots. ``inside`` and ``outside`` are weights of all
-        rows, 0 for those of the other side.
-        """
-        found = np.cumsum(np.add.reduceat(inside, self.starts)) / max(inside.sum(), 1e-300)
-        alarms = np.cumsum(np.add.reduceat(outside, self.starts)) / max(outside.sum(), 1e-300)
-        # Among scores with equally many false alarms, the last has found the most members.
-        last = np.append(np.diff(alarms) > 0, True)
-        found, alarms = found[last], alarms[last]
-        if alarms[0] > 0:
-            found, alarms = np.append(0.0, found), np.append(0.0, alarms)
-        return np.interp(list(RATES.values()), alarms, found)
-
-
-def _rate_figures(name: str, ranked: _Ranked, seed: int) -> list[Figure]:
-    """True-positive rates, their bootstrap intervals, and what random orders give."""
-    is_member = ranked.is_member
-    n_all, n_out = is_member.size, int((~is_member).sum())
-    values = ranked.rates(is_member * 1.0, ~is_member * 1.0)
-    rng = np.random.default_rng([seed, 2])
-    resampled, shuffled = np.empty((2, N_RESAMPLES, len(RATES)))
-    for at in range(N_RESAMPLES):
-        weights = rng.poisson(1.0, n_all).astype(np.float64)
-        resampled[at] = ranked.rates(weights * is_member, weights * ~is_member)
-        lots = rng.permutation(is_member)
-        shuffled[at] = ranked.rates(lots * 1.0, ~lots * 1.0)
-    low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
-    null = shuffled.mean(axis=0)
-    # With few false alarms allowed, the rates under chance are skewed to the right.
-    above = (np.quantile(shuffled, 0.975, axis=0) - null) / Z95
-    spread = np.maximum(shuffled.std(axis=0, ddof=1), above)
-    table = np.column_stack([values, low, high, null, spread])
-    # Rates below one false alarm are not informative.
-    table[np.array(list(RATES.values())) * n_out < 1] = np.nan
-    return [
-        Figure(f"{name}_tpr_{rate}%", row[0], row[1], row[2], row[3], row[4], n=n_all)
-        for rate, row in zip(RATES, table.tolist(), strict=True)
-    ]
-
-
 def _count_rare(audited: AuditedRows, side: str) -> FloatArray:
     """How many values of each row the reference lacks and the release has."""
     count = np.zeros(len(audited.rows[side]))
@@ -318,13 +268,64 @@ def _count_rare(audited: AuditedRows, side: str) -> FloatArray:
     return count
 
 
+def membership_figures(scores: Scores, seed: int) -> list[Figure]:
+    """AUC and true-positive rates of each score: bootstrap intervals, and random orders."""
+    figures = []
+    for name, (members, nonmembers) in scores.items():
+        is_member = np.repeat([True, False], [members.size, nonmembers.size])
+        distinct, group = np.unique(-np.concatenate([members, nonmembers]), return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        is_member, starts = is_member[order], np.searchsorted(group[order], range(distinct.size))
+        values = _curve(starts, is_member * 1.0, ~is_member * 1.0)
+        rng = np.random.default_rng([seed, 2])
+        resampled, shuffled = np.empty((2, N_RESAMPLES, values.size))
+        for at in range(N_RESAMPLES):
+            weights = rng.poisson(1.0, is_member.size).astype(np.float64)
+            resampled[at] = _curve(starts, weights * is_member, weights * ~is_member)
+            lots = rng.permutation(is_member)
+            shuffled[at] = _curve(starts, lots * 1.0, ~lots * 1.0)
+        null = shuffled.mean(axis=0)
+        # With few false alarms allowed, the rates under chance are skewed to the right.
+        above = (np.quantile(shuffled, 0.975, axis=0) - null) / Z95
+        spread = np.maximum(shuffled.std(axis=0, ddof=1), above)
+        table = np.stack([values, *np.quantile(resampled, [0.025, 0.975], axis=0), null, spread])
+        # That of the area is known, and rates below one false alarm are not informative.
+        table[3, 0] = 0.5
+        table[:, 1:][:, np.array(list(RATES.values())) * nonmembers.size < 1] = np.nan
+        names = [f"{name}_auc", *(f"{name}_tpr_{rate}%" for rate in RATES)]
+        for one, row in zip(names, table.T.tolist(), strict=True):
+            value, low, high, chance, width = row
+            is_area = one == names[0]
+            figures.append(
+                Figure(one, value, low, high, chance, width, is_member.size, both_ways=is_area)
+            )
+    return figures
+
+
+def _curve(starts: IntArray, inside: FloatArray, outside: FloatArray) -> FloatArray:
+    """The area under the curve, and the share of members found at each of the ``RATES``.
+
+    Scores are in groups of equal ones, the largest first; among these, the attacker draws lots.
+    ``inside`` and ``outside`` are weights of all rows, 0 for those of the other side.
+    """
+    found, alarms = (
+        np.append(0.0, np.cumsum(np.add.reduceat(side, starts)) / max(side.sum(), 1e-300))
+        for side in (inside, outside)
+    )
+    area = np.sum(np.diff(alarms) * (found[1:] + found[:-1]) / 2)
+    # Among scores with equally many false alarms, the last has found the most members.
+    last = np.append(np.diff(alarms) > 0, True)
+    rates = np.interp(list(RATES.values()), alarms[last], found[last])
+    return np.append(area, rates)
+
+
 @dataclass(frozen=True)
 class Known:
     """What an attacker knows, checked."""
 
     widths: Mapping[int, float]
     sensitive: IntArray
-    excluded: Mapping[Hashable, str]
+    excluded: tuple[Hashable, ...]
 
 
 def class_sizes(
@@ -360,7 +361,7 @@ def class_sizes(
 
     Raises
     ------
-    ParameterError
+    SchemaError, ParameterError
         If a name is unknown, no quasi-identifier is left, or an evaluator gets ``immutable``.
 
     Examples
@@ -385,56 +386,33 @@ def class_sizes(
     return pd.DataFrame({"k": k, "homogeneous": (k > 0) & (same == k)}, index=index)
 
 
-def check_known(
-    quasi_identifiers: Any, private: Sequence[Hashable] | None, schema: Schema
-) -> Known:
+def check_known(quasi_identifiers: Any, private: Any, schema: Schema) -> Known:
     """What an attacker knows, by position."""
-    if isinstance(quasi_identifiers, str):
-        quasi_identifiers = [quasi_identifiers]
-    widths = (
-        dict(quasi_identifiers)
-        if isinstance(quasi_identifiers, Mapping)
-        else dict.fromkeys(quasi_identifiers, 0.0)
-    )
-    private = [private] if isinstance(private, str) else private
-    for argument, names in (("quasi_identifiers", widths), ("private", private or ())):
-        unknown = [name for name in names if name not in schema.names]
-        if unknown:
-            raise ParameterError(
-                f"{argument} names columns that are not in the training data: "
-                f"{shorten(unknown, 300)}. The columns are {shorten(schema.names, 500)}."
-            )
+    frame = pd.DataFrame(columns=pd.Index(schema.names, dtype=object))
+    with_widths = isinstance(quasi_identifiers, Mapping)
+    names = list(quasi_identifiers) if with_widths else quasi_identifiers
+    widths = dict.fromkeys(check_names(names, frame, "quasi_identifiers"), 0.0)
+    widths |= quasi_identifiers if with_widths else {}
     for name, width in widths.items():
-        _check_width(schema, name, width)
+        check_real(f"The width of {shorten(name)}", width, "a number >= 0", infinite=True)
+        kind = schema.features[schema.position_of[name]].kind
+        if kind == "categorical" and width not in (0, np.inf):
+            raise ParameterError(
+                f"The width of {shorten(name)}, a category, must be 0 or infinity, got "
+                f"{shorten(width)}."
+            )
     fixed = {schema.names[at] for at in schema.immutable}
-    excluded = {name: IMMUTABLE for name in widths if name in fixed}
-    kept = {schema.names.index(n): float(w) for n, w in widths.items() if n not in fixed}
+    excluded = tuple(name for name in widths if name in fixed)
+    kept = {schema.position_of[n]: float(w) for n, w in widths.items() if n not in fixed}
     if not kept:
         why = f"{shorten(list(excluded), 300)} cannot change" if excluded else "none was named"
         raise ParameterError(
             f"No quasi-identifier is left: {why}. Name columns that answers can change."
         )
-    others = (
-        [at for at in schema.mutable.tolist() if at not in kept]
-        if private is None
-        else [schema.names.index(name) for name in private]
-    )
-    return Known(kept, np.array(others, dtype=np.int64), excluded)
-
-
-def names_of(schema: Schema, positions: Iterable[int]) -> tuple[Hashable, ...]:
-    """Names of features by position."""
-    return tuple(schema.names[at] for at in positions)
-
-
-def _check_width(schema: Schema, name: Hashable, width: Any) -> None:
-    check_real(f"The width of {shorten(name)}", width, "a number >= 0", infinite=True)
-    kind = schema.features[schema.names.index(name)].kind
-    if kind == "categorical" and width not in (0, np.inf):
-        raise ParameterError(
-            f"The width of {shorten(name)}, a category, must be 0 or infinity, got "
-            f"{shorten(width)}."
-        )
+    sensitive = [at for at in schema.mutable.tolist() if at not in kept]
+    if private is not None:
+        sensitive = [schema.position_of[n] for n in check_names(private, frame, "private")]
+    return Known(kept, np.array(sensitive, dtype=np.int64), excluded)
 
 
 def linkage_figures(audited: AuditedRows, known: Known) -> list[Figure]:
@@ -450,7 +428,7 @@ def linkage_figures(audited: AuditedRows, known: Known) -> list[Figure]:
     (k, same), (other_k, other_same) = counts.values()
     figures = [
         share_figure("linkage_unique", k == 1, other_k == 1, alike),
-        share_figure("linkage_small", _is_small(k), _is_small(other_k), alike),
+        share_figure("linkage_small", np.isin(k, SMALL), np.isin(other_k, SMALL), alike),
     ]
     if known.sensitive.size:
         pure, other_pure = (k > 0) & (same == k), (other_k > 0) & (other_same == other_k)
@@ -465,21 +443,15 @@ def _alike(audited: AuditedRows, known: Known) -> IntArray:
     apart, so rows are put together by such steps.
     """
     codes, released = audited.codes["released"], audited.rows["released"]
-    parts: list[FloatArray] = []
+    parts = [np.zeros(len(released))]
     for at, width in known.widths.items():
         if width == 0:
             parts.append(codes[at].astype(np.float64))
         elif width < np.inf:
             parts.append(np.floor(released.all_numbers[at] / (2 * width)))
-    if not parts:
-        return np.zeros(len(released), dtype=np.int64)
     # Missing numbers are alike.
     together = np.nan_to_num(np.stack(parts), nan=np.inf)
     return np.unique(together, axis=1, return_inverse=True)[1].ravel()
-
-
-def _is_small(k: IntArray) -> BoolArray:
-    return (k >= 1) & (k < SMALL_CLASS)
 
 
 def _count(

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ import pandas as pd
 
 from ..confidence import clopper_pearson
 from ..errors import ParameterError, shorten
-from ..kernels import FloatArray, IntArray
+from ..kernels import FloatArray
 from ..metrics.privacy import Z95
 from ..parameters import check_real
 
@@ -31,35 +30,6 @@ Finding = Literal["none", "hint", "leak", "reversed", "unknown"]
 # How far from the null, in standard errors, a figure must be to be called a leak.
 LEAK = 3.0
 
-VERDICTS: dict[Finding, str] = {
-    "none": "no sign of a leak",
-    "hint": "a hint: beyond the 95 % interval of chance, but not beyond three standard errors",
-    "leak": "a leak: more than three standard errors beyond chance",
-    "reversed": "a leak the other way round: released rows avoid training rows",
-    "unknown": "cannot be judged with so few rows",
-}
-MEANINGS: dict[str, str] = {
-    "copies": "share of released rows that equal a training row in every cell",
-    "value_copies": "share of released numbers that exactly one training row has",
-    "closest_median": "distance of released rows to the closest training row, median",
-    "closest_q05": "distance of released rows to the closest training row, 5 % quantile",
-    "closest_zero": "share of released rows at distance 0 from a training row",
-    "holdout_share": "share of released rows closer to training than to an equally large holdout",
-    "linkage_unique": "share of released rows whose quasi-identifiers one training row has",
-    "linkage_small": "share of released rows whose quasi-identifiers 1 to 9 training rows have",
-    "linkage_homogeneous": "share of released rows that also have the private values of all these",
-}
-_SCORES = {
-    "distance": "how near a released row is",
-    "calibrated": "how much nearer a released row is than a reference row",
-    "rare_values": "values that the reference lacks and the release has",
-}
-for _name, _words in _SCORES.items():
-    MEANINGS[f"{_name}_auc"] = f"membership guessed by {_words}: AUC"
-    for _rate in ("1", "0.1"):
-        MEANINGS[f"{_name}_tpr_{_rate}%"] = (
-            f"membership guessed by {_words}: members found at {_rate} % false alarms"
-        )
 # Thresholds that are tried in each direction, at most.
 MAX_THRESHOLDS = 40
 
@@ -80,8 +50,6 @@ class Figure:
         Standard error of the value if there is no leak.
     n
         Rows, or cells, that it was measured on.
-    smaller_leaks
-        Whether smaller values than the null are a leak, as of distances.
     both_ways
         Whether values beyond the null on the other side tell members, too.
     """
@@ -93,7 +61,6 @@ class Figure:
     null: float
     spread: float
     n: int
-    smaller_leaks: bool = False
     both_ways: bool = False
 
     @property
@@ -101,7 +68,7 @@ class Figure:
         """How far beyond the null it is, in standard errors; above 0 towards a leak."""
         if np.isnan([self.value, self.null, self.spread]).any():
             return np.nan
-        away = (self.value - self.null) * (-1 if self.smaller_leaks else 1)
+        away = self.value - self.null
         if away == 0:
             return 0.0
         return float(away / self.spread) if self.spread > 0 else float(np.sign(away) * np.inf)
@@ -143,7 +110,8 @@ class PrivacyAudit:
     quasi_identifiers
         The columns that linkage was measured by.
     excluded
-        Quasi-identifiers that were left out, and why.
+        Immutable quasi-identifiers, which are left out: a released row has those of the person it
+        was made for.
     """
 
     figures: tuple[Figure, ...]
@@ -157,7 +125,7 @@ class PrivacyAudit:
     scores: Mapping[str, tuple[FloatArray, FloatArray]] = field(repr=False)
     distances: tuple[FloatArray, FloatArray] = field(repr=False)
     quasi_identifiers: tuple[Hashable, ...]
-    excluded: Mapping[Hashable, str]
+    excluded: tuple[Hashable, ...]
 
     def __getitem__(self, name: str) -> Figure:
         """A figure by its name."""
@@ -171,24 +139,13 @@ class PrivacyAudit:
         DataFrame
             Indexed by ``figure``: its ``value``, the 95 % interval from ``low`` to ``high``, the
             ``null`` (what no leak would give), the ``finding`` ("none", "hint", "leak",
-            "reversed" or "unknown"), the ``verdict`` in words, the ``meaning`` of the figure, and
-            the number ``n`` of rows or cells behind it. Undefined values are NaN.
+            "reversed" or "unknown") and the number ``n`` of rows or cells behind it. Undefined
+            values are NaN.
         """
-        rows = [
-            {
-                "value": figure.value,
-                "low": figure.low,
-                "high": figure.high,
-                "null": figure.null,
-                "finding": figure.finding,
-                "verdict": VERDICTS[figure.finding],
-                "meaning": MEANINGS[figure.name],
-                "n": figure.n,
-            }
-            for figure in self.figures
-        ]
+        columns = ["value", "low", "high", "null", "finding", "n"]
+        rows = [[getattr(figure, name) for name in columns] for figure in self.figures]
         names = pd.Index([figure.name for figure in self.figures], name="figure", dtype=object)
-        return pd.DataFrame(rows, index=names)
+        return pd.DataFrame(rows, index=names, columns=columns)
 
     @property
     def leaks(self) -> tuple[str, ...]:
@@ -251,74 +208,8 @@ class PrivacyAudit:
         ]
         return max(checks, key=lambda check: check.epsilon_low)
 
-    def to_html(self) -> str:
-        """The summary and the figures as an HTML fragment.
-
-        Returns
-        -------
-        str
-            A paragraph and a table; ``mcce.report.write_privacy_report`` writes a whole page.
-        """
-        heads = ("figure", "value", "95 % interval", "without a leak", "verdict")
-        rows = [
-            (f.name, number(f.value), interval(f), number(f.null), VERDICTS[f.finding])
-            for f in self.figures
-        ]
-        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-        body = "".join(
-            f'<tr><th scope="row">{escape(row[0])}</th>'
-            + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-            + "</tr>"
-            for row in rows
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<div><p>{escape(self.summary())}</p>{table}</div>"
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
     def __repr__(self) -> str:
         return f"<PrivacyAudit of {self.n_released:,} {self.release} rows: {self.summary()}>"
-
-
-def number(value: float) -> str:
-    """A number with few digits; a dash if it is not defined.
-
-    Examples
-    --------
-    >>> number(0.12345), number(0.0004)
-    ('0.123', '4e-04')
-    """
-    if np.isnan(value):
-        return "\N{EN DASH}"
-    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.0e}"
-
-
-def interval(figure: Figure) -> str:
-    """The interval of a figure as a text."""
-    if np.isnan(figure.low):
-        return "\N{EN DASH}"
-    return f"{number(figure.low)} to {number(figure.high)}"
-
-
-def as_json(audit: PrivacyAudit) -> dict[str, Any]:
-    """An audit as plain values; undefined ones are None."""
-    rows = audit.to_frame().drop(columns=["verdict", "meaning"]).reset_index()
-    figures = [
-        {
-            name: None if isinstance(cell, float) and np.isnan(cell) else cell
-            for name, cell in row.items()
-        }
-        for row in rows.to_dict("records")
-    ]
-    counts = ("release", "n_released", "n_training", "n_holdout", "n_reference", "n_each")
-    return {
-        "finding": audit.finding,
-        "leaks": list(audit.leaks),
-        **{name: getattr(audit, name) for name in (*counts, "n_copies")},
-        "excluded": {str(name): why for name, why in audit.excluded.items()},
-        "figures": figures,
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,28 +288,23 @@ def dp_bound(
         _check_scores(name, scores)
         for name, scores in (("members", members), ("nonmembers", nonmembers))
     )
-    tables = [
-        _count_above(inside * sign, outside * sign).assign(direction=direction, sign=sign)
-        for direction, sign in (("high", 1.0), ("low", -1.0))
-    ]
+    tables = [_count_above(inside, outside, way) for way in ("high", "low")]
     table = pd.concat(tables, ignore_index=True)
     chance = (1 - confidence) / (2 * len(table))
-    table["tpr_low"] = clopper_pearson(table["n_members"], inside.size, chance)[0]
-    table["fpr_high"] = clopper_pearson(table["n_nonmembers"], outside.size, chance)[1]
-    table["tpr"] = table["n_members"] / inside.size
-    table["fpr"] = table["n_nonmembers"] / outside.size
+    for rate, count, scores in (("tpr", "n_members", inside), ("fpr", "n_nonmembers", outside)):
+        bounds = clopper_pearson(table[count], scores.size, chance)
+        table[rate] = table.pop(count) / scores.size
+        table[f"{rate}_low"], table[f"{rate}_high"] = bounds
     table["allowed"] = np.minimum(np.exp(min(epsilon, 700.0)) * table["fpr_high"] + delta, 1.0)
     table["holds"] = table["tpr_low"] <= table["allowed"]
-    table["threshold"] = table["threshold"] * table["sign"]
     shown = np.log(np.maximum(table["tpr_low"] - delta, 1e-300) / table["fpr_high"])
-    columns = ["direction", "threshold", "tpr", "tpr_low", "fpr", "fpr_high", "allowed", "holds"]
     return DPBound(
         holds=bool(table["holds"].all()),
         epsilon=float(epsilon),
         delta=float(delta),
         confidence=float(confidence),
         epsilon_low=max(0.0, float(shown.max())),
-        thresholds=table[columns],
+        thresholds=table.drop(columns=["tpr_high", "fpr_low"]),
     )
 
 
@@ -434,56 +320,18 @@ def _check_scores(name: str, scores: Any) -> FloatArray:
     return values
 
 
-def _count_above(members: FloatArray, nonmembers: FloatArray) -> pd.DataFrame:
-    """How many of both sides reach each threshold; thresholds are denser at the top."""
-    distinct = np.unique(np.concatenate([members, nonmembers]))[::-1]
+def _count_above(members: FloatArray, nonmembers: FloatArray, way: str) -> pd.DataFrame:
+    """How many of both sides reach each threshold, or stay below; thresholds are denser there."""
+    sign = 1.0 if way == "high" else -1.0
+    inside, outside = np.sort(members * sign), np.sort(nonmembers * sign)
+    distinct = np.unique(np.concatenate([inside, outside]))[::-1]
     ranks = np.geomspace(1, distinct.size, min(MAX_THRESHOLDS, distinct.size))
     thresholds = distinct[np.unique(ranks.round().astype(int)) - 1]
-    counts = [
-        np.sort(scores).size - np.searchsorted(np.sort(scores), thresholds, side="left")
-        for scores in (members, nonmembers)
-    ]
     return pd.DataFrame(
-        {"threshold": thresholds, "n_members": counts[0], "n_nonmembers": counts[1]}
+        {
+            "direction": way,
+            "threshold": thresholds * sign,
+            "n_members": inside.size - np.searchsorted(inside, thresholds),
+            "n_nonmembers": outside.size - np.searchsorted(outside, thresholds),
+        }
     )
-
-
-def quantile_interval(
-    values: FloatArray, q: float, n_effective: float | None = None
-) -> tuple[float, float, float]:
-    """A quantile and its 95 % interval, whatever the distribution: two order statistics.
-
-    Examples
-    --------
-    >>> quantile_interval(np.arange(101.0), 0.5)
-    (50.0, 40.0, 60.0)
-    """
-    ordered, n = np.sort(values), values.size
-    half = Z95 * n * np.sqrt(q * (1 - q) / (n if n_effective is None else n_effective))
-    low, high = np.clip(np.round([n * q - half - 1, n * q + half]), 0, n - 1).astype(int)
-    return float(np.quantile(ordered, q)), float(ordered[low]), float(ordered[high])
-
-
-def sign_flip_spread(differences: FloatArray, group: IntArray) -> float:
-    """Standard error of a mean difference under random signs of the groups.
-
-    Examples
-    --------
-    >>> sign_flip_spread(np.array([1.0, 1.0, -1.0, 0.0]), np.array([0, 0, 1, 2])).round(3)
-    np.float64(0.559)
-    """
-    _, number = np.unique(group, return_inverse=True)
-    sums = np.bincount(number, weights=differences)
-    return np.sqrt(np.sum(sums**2)) / max(differences.size, 1)
-
-
-def effective_size(group: IntArray) -> float:
-    """The effective number of independent rows, where some rows are equal.
-
-    Examples
-    --------
-    >>> effective_size(np.array([0, 1, 2, 3])), effective_size(np.array([0, 0, 0, 0]))
-    (4.0, 1.0)
-    """
-    counts = np.unique(group, return_counts=True)[1].astype(np.float64)
-    return float(counts.sum() ** 2 / np.sum(counts**2))

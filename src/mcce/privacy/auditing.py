@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +18,7 @@ from ..candidates import CandidateRows
 from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..fitted import Fitted
 from ..generate import value_tables
-from ..kernels import BoolArray, person_keys
+from ..kernels import person_keys
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator
 from ..metrics.privacy import are_copies
 from ..model.registry import find_generator
@@ -29,17 +28,8 @@ from ..runtime.progress import without_warnings
 from ..tables.columns import Kind
 from ..tables.frames import read_frame
 from ..tables.schema import Schema
-from .audit_attacks import (
-    check_known,
-    closest_figures,
-    copy_figures,
-    linkage_figures,
-    membership_figures,
-    membership_scores,
-    names_of,
-)
+from .audit_attacks import MIN_AUDIT_ROWS, AuditedRows, Known, attack, check_known
 from .audit_result import PrivacyAudit
-from .audited_rows import MIN_AUDIT_ROWS, read_audited_rows
 
 QuasiIdentifiers = Sequence[Hashable] | Mapping[Hashable, float]
 Release = Literal["answers", "rows"]
@@ -115,13 +105,15 @@ def audit(
     check_count("n_people", n_people)
     check_count("random_state", random_state, least=0)
     evaluator = _evaluator_of(explainer, training)
-    real = _read_real(holdout, reference, random_state)
+    outside, further = _read_real(holdout, reference, random_state)
     if release == "answers":
-        made = release_answers(explainer, _sample_people(real.reference, n_people, random_state))
+        people = _split(further, [min(n_people, len(further))], random_state, 5)[0]
+        released, factuals = release_answers(explainer, people)
     else:
-        made = release_rows(explainer, real.reference, len(evaluator.rows))
-    attack = _Attack(release, quasi_identifiers, private, random_state)
-    return attack.run(evaluator, made.frame, real, made.factuals if release == "answers" else None)
+        released, factuals = release_rows(explainer, further, len(evaluator.rows)), None
+    rows = AuditedRows.read(evaluator, released, outside, further, factuals, random_state)
+    known = _known(evaluator, quasi_identifiers, private)
+    return _attack(rows, known, release, random_state, halved=reference is None)
 
 
 def audit_rows(
@@ -175,9 +167,10 @@ def audit_rows(
     """
     check_count("random_state", random_state, least=0)
     evaluator = as_evaluator(training, immutable=immutable, kinds=kinds)
-    real = _read_real(holdout, reference, random_state)
-    attack = _Attack("given", quasi_identifiers, private, random_state)
-    return attack.run(evaluator, released, real, factuals)
+    outside, further = _read_real(holdout, reference, random_state)
+    rows = AuditedRows.read(evaluator, released, outside, further, factuals, random_state)
+    known = _known(evaluator, quasi_identifiers, private)
+    return _attack(rows, known, "given", random_state, halved=reference is None)
 
 
 def split_and_audit(
@@ -233,9 +226,8 @@ def split_and_audit(
             f"An audit needs at least {5 * MIN_AUDIT_ROWS} rows to split, got {len(frame)}. Some "
             "thousands tell much more."
         )
-    order = np.random.default_rng([random_state, 4]).permutation(len(frame))
-    ends = len(frame) * 2 // 5, len(frame) * 2 // 5 * 2
-    training, holdout, reference = (frame.iloc[np.sort(some)] for some in np.split(order, ends))
+    n_each = len(frame) * 2 // 5
+    training, holdout, reference = _split(frame, [n_each, 2 * n_each], random_state, 4)
     copy = clone(explainer, safe=False)
     if release == "rows":
         _draw_for_both(copy)
@@ -256,43 +248,33 @@ def split_and_audit(
 
 def _draw_for_both(explainer: Any) -> None:
     """Let the generator of an explainer draw for both decisions, if it can."""
-    given = getattr(explainer, "generator", None)
-    if given is None:
-        return
-    generator: Any = find_generator(given)
-    if hasattr(generator, "get_params") and "decisions" in generator.get_params():
-        explainer.set_params(generator=generator.set_params(decisions=(False, True)))
+    if getattr(explainer, "generator", None) is not None:
+        generator: Any = find_generator(explainer.generator)
+        if hasattr(generator, "decisions"):
+            generator.decisions = (False, True)
+            explainer.set_params(generator=generator)
 
 
-@dataclass(frozen=True, eq=False)
-class _Real:
-    """Real rows that training does not have."""
-
-    holdout: pd.DataFrame
-    reference: pd.DataFrame
-    halved: bool = False
-
-
-def _read_real(holdout: FrameLike, reference: FrameLike | None, seed: int) -> _Real:
+def _read_real(
+    holdout: FrameLike, reference: FrameLike | None, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The holdout and the reference; without one, half of the holdout."""
     outside = read_frame(holdout)[0]
     if reference is not None:
-        return _Real(outside, read_frame(reference)[0])
+        return outside, read_frame(reference)[0]
     if len(outside) < 2 * MIN_AUDIT_ROWS:
         raise SchemaError(
             f"Without a reference, half of the holdout is one, so that it needs at least "
             f"{2 * MIN_AUDIT_ROWS} rows, got {len(outside)}. Pass more, or a reference."
         )
-    order = np.random.default_rng([seed, 0]).permutation(len(outside))
-    halves = np.split(order, [len(order) // 2])
-    ours, theirs = (outside.iloc[np.sort(half)] for half in halves)
-    return _Real(ours, theirs, halved=True)
+    ours, theirs = _split(outside, [len(outside) // 2], seed, 0)
+    return ours, theirs
 
 
-def _sample_people(frame: pd.DataFrame, n_people: int, seed: int) -> pd.DataFrame:
-    if len(frame) <= n_people:
-        return frame
-    return frame.iloc[np.sort(np.random.default_rng([seed, 5]).permutation(len(frame))[:n_people])]
+def _split(frame: pd.DataFrame, ends: list[int], *seed: int) -> list[pd.DataFrame]:
+    """Random parts of a frame, which end after so many rows; rows stay in order."""
+    order = np.random.default_rng(seed).permutation(len(frame))
+    return [frame.iloc[np.sort(part)] for part in np.split(order, ends)]
 
 
 def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
@@ -327,72 +309,45 @@ def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
     )
 
 
-@dataclass(frozen=True)
-class _Attack:
-    """The attacks of an audit, and their settings."""
+def _known(evaluator: Evaluator, quasi_identifiers: Any, private: Any) -> Known | None:
+    if quasi_identifiers is None:
+        return None
+    return check_known(quasi_identifiers, private, evaluator.schema)
 
-    release: str
-    quasi_identifiers: QuasiIdentifiers | None
-    sensitive: Sequence[Hashable] | None
-    seed: int
 
-    def run(
-        self,
-        evaluator: Evaluator,
-        released: ResultLike,
-        real: _Real,
-        factuals: FrameLike | None,
-    ) -> PrivacyAudit:
-        """All figures."""
-        known = (
-            None
-            if self.quasi_identifiers is None
-            else check_known(self.quasi_identifiers, self.sensitive, evaluator.schema)
+def _attack(
+    audited: AuditedRows, known: Known | None, release: str, seed: int, *, halved: bool
+) -> PrivacyAudit:
+    """All figures; those of linkage if an attacker knows something."""
+    evaluator, n_each = audited.evaluator, audited.n_each
+    n_training, names = len(evaluator.rows), evaluator.schema.names
+    if n_each < n_training:
+        half = ", and a reference: without one, half of the holdout is used for it"
+        warnings.warn(
+            f"The holdout has {n_each} rows and training {n_training}: figures are of a sample of "
+            f"{n_each} training rows. Pass a holdout as large as training{half if halved else ''}.",
+            McceWarning,
+            stacklevel=3,
         )
-        audited = read_audited_rows(
-            evaluator, released, real.holdout, real.reference, factuals=factuals, seed=self.seed
-        )
-        n_training = len(evaluator.rows)
-        if audited.n_each < n_training:
-            half = ", and a reference: without one, half of the holdout is used for it"
-            warnings.warn(
-                f"The holdout has {audited.n_each} rows and training {n_training}: figures are of "
-                f"a sample of {audited.n_each} training rows. Pass a holdout as large as training"
-                f"{half if real.halved else ''}.",
-                McceWarning,
-                stacklevel=3,
-            )
-        scores = membership_scores(audited)
-        closest, distances = closest_figures(audited, self.seed)
-        figures = [*copy_figures(audited), *closest, *membership_figures(scores, self.seed)]
-        if known is not None:
-            figures += linkage_figures(audited, known)
-        return PrivacyAudit(
-            figures=tuple(figures),
-            release=self.release,
-            n_released=len(audited.rows["released"]),
-            n_training=n_training,
-            n_holdout=len(real.holdout),
-            n_reference=len(real.reference),
-            n_each=audited.n_each,
-            n_copies=int(are_copies(audited.rows["released"], evaluator).sum()),
-            scores=scores,
-            distances=distances,
-            quasi_identifiers=() if known is None else names_of(evaluator.schema, known.widths),
-            excluded={} if known is None else known.excluded,
-        )
+    figures, scores, distances = attack(audited, known, seed)
+    return PrivacyAudit(
+        figures=tuple(figures),
+        release=release,
+        n_released=len(audited.rows["released"]),
+        n_training=n_training,
+        n_holdout=audited.n_holdout,
+        n_reference=len(audited.rows["reference"]),
+        n_each=n_each,
+        n_copies=int(are_copies(audited.rows["released"], evaluator).sum()),
+        scores=scores,
+        distances=distances,
+        quasi_identifiers=() if known is None else tuple(names[at] for at in known.widths),
+        excluded=() if known is None else known.excluded,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Released:
-    """Released rows, and the people they were made for, in the same order."""
-
-    frame: pd.DataFrame
-    factuals: pd.DataFrame
-
-
-def release_answers(explainer: Any, people: Any) -> Released:
-    """The answers of an explainer to people."""
+def release_answers(explainer: Any, people: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The answers of an explainer to people, and the people they were made for."""
     with without_warnings():
         result = explainer.explain(people).to_pandas()
     if not len(result.frame):
@@ -401,11 +356,11 @@ def release_answers(explainer: Any, people: Any) -> Released:
             "with people whom the predictor declines."
         )
     frame = result.frame.reset_index(drop=True)
-    return Released(frame, result.factuals.iloc[result.owner].reset_index(drop=True))
+    return frame, result.factuals.iloc[result.owner].reset_index(drop=True)
 
 
-def release_rows(explainer: Any, people: Any, n_rows: int) -> Released:
-    """Rows that the generator of an explainer draws, with people's immutable values."""
+def release_rows(explainer: Any, people: Any, n_rows: int) -> pd.DataFrame:
+    """Rows that the generator of an explainer draws for the immutable values of people."""
     fitted = getattr(explainer, "fitted_", None)
     if not isinstance(fitted, Fitted):
         raise ParameterError(
@@ -419,15 +374,11 @@ def release_rows(explainer: Any, people: Any, n_rows: int) -> Released:
     given = np.vstack([rows.tree_codes[fitted.schema.immutable], number]).T
     keys = person_keys(fitted.seed, np.ascontiguousarray(given))
     first = np.zeros(1, dtype=np.int64)
-    request = DrawRequest(rows.tree_codes, keys, first, is_desired=_are_desired(fitted, rows.frame))
+    # Both decisions, as people have them, if the generator can draw for both.
+    both = False in getattr(fitted.generator, "decisions", ())
+    is_desired = fitted.decision.score(rows.frame).valid if both else None
+    request = DrawRequest(rows.tree_codes, keys, first, is_desired=is_desired)
     sampled = fitted.generator.sample(request)
     codes = sampled.codes[:, :, 0]
     drawn = CandidateRows(rows, number.astype(np.int64), codes, value_tables(rows, sampled.tables))
-    return Released(drawn.as_given().reset_index(drop=True), rows.as_given())
-
-
-def _are_desired(fitted: Fitted, people: pd.DataFrame) -> BoolArray | None:
-    """Which people have the desired decision, for a generator that was fitted to draw for both."""
-    if False in getattr(fitted.generator, "decisions", ()):
-        return fitted.decision.score(people).valid
-    return None
+    return drawn.as_given().reset_index(drop=True)

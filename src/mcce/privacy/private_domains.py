@@ -15,14 +15,16 @@ import math
 import os
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_string_dtype as is_text
 
 from ..caching import cached_property
 from ..constraints.files import read_text
@@ -30,7 +32,18 @@ from ..errors import McceWarning, ParameterError, SchemaError, shorten
 from ..kernels import BoolArray, Codes, FloatArray, IntArray
 from ..parameters import check_real, check_whole
 from ..runtime.json_text import read_json
-from ..tables.columns import Kind, as_numbers, is_measured, is_missing, is_time, plain
+from ..tables.columns import (
+    EXACT_IN_FLOAT64,
+    Kind,
+    as_numbers,
+    assemble,
+    factorize,
+    is_measured,
+    is_missing,
+    is_time,
+    plain,
+    unwrapped,
+)
 from ..tables.features import Feature
 from ..tables.frames import ArrowAdapter, FrameAdapter, check_feature_names, read_frame
 from ..tables.roles import check_kinds as checked_kinds
@@ -107,9 +120,9 @@ class Domain:
             self._check_numbers()
 
     @property
-    def is_numeric(self) -> bool:
-        """Whether it is the domain of a number."""
-        return self.levels is None
+    def kind(self) -> Kind:
+        """Whether it is the domain of a number or of a category."""
+        return "numeric" if self.levels is None else "categorical"
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -126,17 +139,26 @@ class Domain:
     @cached_property
     def values(self) -> FloatArray:
         """The numbers that can be drawn, ascending, without missing."""
-        return self._drawn[0]
+        between = [_multiples(*pair, self._step, MAX_BIN_VALUES) for pair in pairwise(self.breaks)]
+        return np.unique(np.concatenate([self.ends, *between, self.points]))
 
     @cached_property
     def bin_of_value(self) -> IntArray:
         """The bin of each of ``values``, ascending."""
-        return self._drawn[1]
+        return np.unique(self._segments(self.values), return_inverse=True)[1].ravel()
+
+    @property
+    def bin_of_code(self) -> Codes:
+        """The bin of each code of a column: of its levels or values, missing last."""
+        last = [self.n_bins - 1] * self.missing
+        known = self.bin_of_value if self.levels is None else range(len(self.levels))
+        return np.array([*known, *last], dtype=np.int32)
 
     @property
     def is_whole(self) -> bool:
         """Whether the numbers are declared as whole ones: by a step, and the ends of the range."""
-        return self.step is not None and bool((self.values == np.round(self.values)).all())
+        exact = max(map(abs, self.ends)) <= EXACT_IN_FLOAT64
+        return self.step is not None and exact and bool((self.values % 1 == 0).all())
 
     def bin_numbers(self, numbers: FloatArray) -> IntArray:
         """The bin of each number, after it was moved into the range.
@@ -151,13 +173,11 @@ class Domain:
         array
             Bins. A missing number is in the last one, or in none (-1) if it is not declared.
         """
-        missing = np.isnan(numbers)
-        low, high = self.ends
+        missing, (low, high), values = np.isnan(numbers), self.ends, self.values
         inside = np.clip(np.where(missing, low, numbers), low, high)
-        segment = self._segments(inside)
-        known = np.unique(self._segments(self.values))
+        segment, known = self._segments(inside), np.unique(self._segments(values))
         # A segment without a value that can be drawn counts as that of the nearest value.
-        nearest = self.values[_nearest(self.values, inside)]
+        nearest = values[np.searchsorted((values[1:] + values[:-1]) / 2, inside)]
         segment = np.where(np.isin(segment, known), segment, self._segments(nearest))
         found = np.searchsorted(known, segment)
         return np.where(missing, self.n_bins - 1 if self.missing else -1, found)
@@ -191,14 +211,6 @@ class Domain:
         on_point = np.isin(self.breaks, self.points)[at] & (self.breaks[at] == numbers)
         return np.where(on_point, 2 * at, 2 * np.minimum(at, self.breaks.size - 2) + 1)
 
-    @cached_property
-    def _drawn(self) -> tuple[FloatArray, IntArray]:
-        """Values that can be drawn, and their bins."""
-        pairs = zip(self.breaks[:-1], self.breaks[1:], strict=True)
-        between = [_multiples(a, b, self._step, MAX_BIN_VALUES) for a, b in pairs]
-        values = np.unique(np.concatenate([[self.low, self.high], *between, self.points]))
-        return values, np.unique(self._segments(values), return_inverse=True)[1].ravel()
-
     @property
     def _step(self) -> float:
         if self.step is not None:
@@ -218,6 +230,10 @@ class Domain:
             raise ParameterError(f"levels must be plain values, got {shorten(levels)}.")
         if any(value is None or value != value for value in levels):
             raise ParameterError("levels must not name missing cells. Pass missing=True for them.")
+        if len({isinstance(value, (str, bool)) and type(value) for value in levels}) > 1:
+            raise ParameterError(
+                f"levels must be of one type: texts, numbers or booleans, got {shorten(levels)}."
+            )
         if not levels or len(set(levels)) < len(levels):
             raise ParameterError(f"levels must name each level once, got {shorten(levels)}.")
         if self.other is not None and self.other not in levels:
@@ -285,16 +301,14 @@ def read_domains(domains: Any) -> dict[Any, Domain]:
 
 
 def _domain(name: Any, given: Any) -> Domain:
-    if isinstance(given, Domain):
-        return given
-    known = [field.name for field in fields(Domain)]
-    if not isinstance(given, Mapping) or not set(given) <= set(known):
+    try:
+        return given if isinstance(given, Domain) else Domain(**given)
+    except TypeError:
+        known = [field.name for field in fields(Domain)]
         raise ParameterError(
             f"The domain of column {name!r} must be a Domain, or a mapping with some of {known!r}, "
             f"got {shorten(given)}."
-        )
-    try:
-        return Domain(**given)
+        ) from None
     except ParameterError as error:
         raise ParameterError(f"The domain of column {name!r}: {error}") from None
 
@@ -310,35 +324,16 @@ def _read_file(path: str | os.PathLike[str]) -> Any:
         ) from None
 
 
-def plain_domains(domains: Mapping[Any, Domain]) -> dict[Any, dict[str, Any]]:
-    """Domains as plain values, without what is not declared; a JSON file can hold them."""
-    empty = asdict(Domain(low=0, high=1)) | {"low": None, "high": None}
-    return {
-        name: {key: value for key, value in asdict(domain).items() if value != empty[key]}
-        for name, domain in domains.items()
-    }
-
-
 def _multiples(low: float, high: float, step: float, most: int | None) -> FloatArray:
     """Multiples of a step from low to high, evenly spread ones if there are too many."""
     unit = Decimal(repr(step))
     # With a tolerance for ends that are multiples themselves.
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    count = last - first + 1
-    if most is None or count <= most:
-        numbers = np.arange(first, last + 1)
-    else:
-        numbers = np.unique(np.round(np.linspace(first, last, most)).astype(np.int64))
+    count = max(last - first + 1, 0)
+    n_values = count if most is None else min(count, most)
+    numbers = np.unique(np.round(np.linspace(first, last, n_values)).astype(np.int64))
     exact = np.array([float(int(number) * unit) for number in numbers])
     return np.clip(exact, low, high)
-
-
-def _nearest(values: FloatArray, numbers: FloatArray) -> IntArray:
-    """Position of the nearest value, the lower of two."""
-    above = np.clip(np.searchsorted(values, numbers), 1, max(values.size - 1, 1))
-    above = np.minimum(above, values.size - 1)
-    below = np.maximum(above - 1, 0)
-    return np.where(numbers - values[below] <= values[above] - numbers, below, above)
 
 
 def _is_finite_real(value: Any) -> bool:
@@ -368,13 +363,19 @@ def encode_public(
             "required. Pass at least one row."
         )
     fixed = set(immutable_columns(immutable, mutable, frame))
-    _check_kinds(checked_kinds(kinds, frame), known)
-    columns, kept, gaps = {}, np.ones(len(frame), dtype=bool), []
-    for position, (name, column) in enumerate(frame.items()):
-        cells, inside = _move_inside(column.reset_index(drop=True), known[name])
-        columns[position] = cells
-        kept &= inside
-        gaps += [] if inside.all() else [name]
+    named = checked_kinds(kinds, frame)
+    features, moved, gaps = list[Feature](), list[Any](), list[Hashable]()
+    kept = np.ones(len(frame), dtype=bool)
+    for name, column in frame.items():
+        domain = known[name]
+        _check_column(column, domain, named.get(name, domain.kind))
+        table = _table(column, domain, in_arrow=isinstance(adapter, ArrowAdapter))
+        features.append(Feature.learn(table, kind=domain.kind, immutable=name in fixed))
+        move = _move_levels if domain.levels is not None else _move_numbers
+        cells, declared = move(column, domain, table)
+        moved.append(unwrapped(cells))
+        kept &= declared
+        gaps += [] if declared.all() else [name]
     if gaps:
         warnings.warn(
             f"Rows with cells that the domains of {shorten(gaps, 200)} do not declare are left "
@@ -382,15 +383,9 @@ def encode_public(
             McceWarning,
             stacklevel=6,
         )
-    tables = [_table(columns[at], known[name], name) for at, name in enumerate(frame.columns)]
-    features = tuple(
-        Feature.learn(table, kind=_kind(known[name]), immutable=name in fixed)
-        for name, table in zip(frame.columns, tables, strict=True)
-    )
-    moved = pd.DataFrame(columns).loc[kept].reset_index(drop=True)
-    moved.columns = frame.columns
-    schema = Schema(features, _without_data(adapter, features))
-    return replace(Schema(features).encode(moved), schema=schema, adapter=schema.adapter)
+    rows = assemble(moved, frame.columns).loc[kept].reset_index(drop=True)
+    schema = Schema(tuple(features), _public_adapter(adapter, features))
+    return replace(Schema(schema.features).encode(rows), schema=schema, adapter=schema.adapter)
 
 
 def check_public(schema: Schema, domains: Any) -> dict[Any, Domain]:
@@ -407,26 +402,15 @@ def check_public(schema: Schema, domains: Any) -> dict[Any, Domain]:
     return known
 
 
-def bins_of_codes(feature: Feature, domain: Domain) -> Codes:
-    """The bin of each code of a feature."""
-    if domain.levels is not None:
-        return np.arange(feature.n_codes, dtype=np.int32)
-    bins = domain.bin_of_value
-    missing = [domain.n_bins - 1] * domain.missing
-    return np.concatenate([bins, missing]).astype(np.int32)
-
-
 def bin_rows(rows: EncodedRows, domains: Mapping[Any, Domain]) -> Codes:
     """The bin of each cell, shape (n_features, n_rows): all that a private model reads.
 
     A level or a missing cell that is not declared has none, -1.
     """
-    bins = np.empty(rows.codes.shape, dtype=np.int32)
+    bins = rows.codes.copy()
     for position, feature in enumerate(rows.schema.features):
         numbers = rows.numbers(position)
-        if numbers is None:
-            bins[position] = rows.codes[position]
-        else:
+        if numbers is not None:
             bins[position] = domains[feature.name].bin_numbers(numbers)
     return bins
 
@@ -442,127 +426,111 @@ def _by_column(domains: Mapping[Any, Domain], frame: pd.DataFrame) -> dict[Any, 
     return dict(domains)
 
 
-def _check_kinds(kinds: Mapping[Hashable, Kind], domains: Mapping[Any, Domain]) -> None:
-    for name, kind in kinds.items():
-        if kind != _kind(domains[name]):
-            raise ParameterError(
-                f"kinds[{name!r}] is {kind!r}, but its domain is "
-                f"{_kind(domains[name])}. Leave it out of kinds."
-            )
-
-
-def _kind(domain: Domain) -> Kind:
-    return "numeric" if domain.is_numeric else "categorical"
-
-
-def _move_inside(column: pd.Series[Any], domain: Domain) -> tuple[pd.Series[Any], BoolArray]:
-    """A column whose cells are in its domain, and which rows can be kept."""
-    missing = is_missing(column)
-    if domain.levels is None:
-        return _clip(column, domain), domain.missing | ~missing
-    known, pairs = set(domain.levels), zip(plain(column), missing, strict=True)
-    declared = np.array([not gone and cell in known for cell, gone in pairs], dtype=bool)
-    replaced = ~declared & ~(missing & domain.missing)
-    cells = plain(column).copy()
-    # Rows that are left out get any declared level, so that the dtype stays.
-    cells[replaced] = domain.levels[0] if domain.other is None else domain.other
-    inside = ~replaced if domain.other is None else np.ones(len(column), dtype=bool)
-    dtype = _level_dtype(column.dtype, domain)
-    if missing.any():
-        cells[missing & ~replaced] = None
-    try:
-        return pd.Series(cells, name=column.name, dtype=object).astype(dtype), inside
-    except (TypeError, ValueError, OverflowError):
-        raise _misfit(column.name, column.dtype) from None
-
-
-def _clip(column: pd.Series[Any], domain: Domain) -> pd.Series[Any]:
-    """A numeric column in its range, in the dtype of its table."""
-    if not is_measured(column.dtype) or is_time(column.dtype):
-        raise SchemaError(
-            f"The domain of column {column.name!r} is a range of numbers, but its dtype is "
-            f"{column.dtype}. Convert it to numbers, or declare levels."
+def _check_column(column: pd.Series[Any], domain: Domain, kind: Kind) -> None:
+    """Raise if a column is declared to be of another kind, or cannot hold values of its domain."""
+    name, dtype = column.name, column.dtype
+    if kind != domain.kind:
+        raise ParameterError(
+            f"kinds[{name!r}] is {kind!r}, but its domain is {domain.kind}. Leave it out of kinds."
         )
-    low, high = domain.ends
-    numbers = np.clip(as_numbers(column), low, high)
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype):
-        # Whole numbers with a missing cell are floats in pandas, so the dtype would reveal it.
-        whole = domain.is_whole and not domain.missing
-        if whole:
-            numbers = np.where(np.isnan(numbers), low, np.round(numbers))
-        return pd.Series(numbers, name=column.name).astype(np.int64 if whole else np.float64)
-    if dtype.kind in "iu":
-        numbers = np.round(numbers)
-    gone = np.isnan(numbers)
-    filled = pd.Series(np.where(gone, low, numbers), name=column.name)
-    cast = filled.astype(np.int64 if dtype.kind in "iu" else np.float64).astype(dtype)
-    return cast.mask(gone)
+    if domain.levels is None and (is_time(dtype) or not (is_measured(dtype) or is_text(dtype))):
+        raise SchemaError(
+            f"The domain of column {name!r} is a range of numbers, but its dtype is {dtype}. "
+            "Convert it to numbers, or declare levels."
+        )
+    if dtype.kind in "biufmM" and all(isinstance(level, str) for level in domain.levels or [0]):
+        raise ParameterError(
+            f"The values of the domain of column {name!r} do not fit its dtype {dtype}. Declare "
+            "values of that type."
+        )
 
 
-def _level_dtype(dtype: Any, domain: Domain) -> Any:
-    """A dtype that holds the declared levels, and reveals nothing about others."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        return pd.CategoricalDtype(list(domain.levels or ()), ordered=dtype.ordered)
-    room = isinstance(dtype, np.dtype) and dtype.kind in "biuf"
-    if room and domain.missing:
-        # Numbers that are levels, with room for a missing one.
-        return np.dtype(object) if dtype.kind == "b" else np.dtype(np.float64)
-    if isinstance(dtype, np.dtype) and dtype.kind == "f":
-        whole = all(isinstance(level, int) for level in domain.levels or ())
-        return np.dtype(np.int64) if whole else dtype
-    return dtype
+def _table(column: pd.Series[Any], domain: Domain, *, in_arrow: bool) -> pd.Series[Any]:
+    """All values of a domain, in the dtype that they have in a table of this kind.
+
+    The dtype of the column would tell of its cells: one text among whole numbers makes it another.
+    Only whether it is a category, and an ordered one, is taken from the column.
+    """
+    levels = list(domain.levels or domain.values.tolist())
+    if domain.levels is None and domain.is_whole:
+        levels = [int(number) for number in levels]
+    values: Any = levels + [None] * domain.missing
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values = pd.Categorical(values, categories=levels, ordered=column.dtype.ordered)
+    elif in_arrow:
+        import pyarrow as pa
+
+        values = pd.arrays.ArrowExtensionArray(pa.array(values))
+    return pd.Series(values, name=column.name)
 
 
-def _table(column: pd.Series[Any], domain: Domain, name: Hashable) -> pd.Series[Any]:
-    """All values of a domain in the dtype of a column."""
-    none: list[Any] = [None] * domain.missing
-    if domain.levels is not None:
-        values: Any = [*domain.levels, *none]
+def _move_levels(
+    column: pd.Series[Any], domain: Domain, table: pd.Series[Any]
+) -> tuple[pd.Series[Any], BoolArray]:
+    """A column of declared levels, and which cells are declared; the others have any level."""
+    place = {level: at for at, level in enumerate(domain.levels or ())}
+    number, distinct = factorize(column)
+    found = np.array([_find(place, cell) for cell in distinct] + [-1])[number]
+    if domain.missing:
+        found[is_missing(column)] = len(place)
+    if domain.other is not None:
+        found[found < 0] = place[domain.other]
+    return table.take(np.maximum(found, 0)), found >= 0
+
+
+def _find(place: Mapping[Any, int], cell: Any) -> int:
+    """Place of the level that a cell is, or that its text says, as in a file; -1 if there is none.
+
+    Beside a text that is no number, pandas reads the numbers of a CSV file as texts, too.
+    """
+    if cell in place or not isinstance(cell, str):
+        return place.get(cell, -1)
+    spoken = {"true": True, "false": False}.get(cell.lower(), _number(cell))
+    return place.get(spoken, -1)
+
+
+def _move_numbers(
+    column: pd.Series[Any], domain: Domain, table: pd.Series[Any]
+) -> tuple[pd.Series[Any], BoolArray]:
+    """A column of numbers in their range, and which cells are declared; the others are the low."""
+    if is_measured(column.dtype):
+        numbers = as_numbers(column)
     else:
-        whole = column.dtype.kind in "iu"
-        if whole and (domain.values != np.round(domain.values)).any():
-            raise ParameterError(
-                f"Column {name!r} holds whole numbers by its dtype {column.dtype}, but its domain "
-                "has others. Declare step=1 and whole ends; or convert the column to floats."
-            )
-        numbers = domain.values.astype(np.int64) if whole else domain.values
-        values = [*numbers.tolist(), *none]
+        number, distinct = factorize(column)
+        numbers = np.array([*map(_number, distinct), np.nan])[number]
+    low, high = domain.ends
+    gone, missing = np.isnan(numbers), is_missing(column) & domain.missing
+    inside = np.clip(np.where(gone, low, numbers), low, high)
+    cells = pd.Series(np.round(inside).astype(np.int64) if domain.is_whole else inside)
+    return cells.astype(table.dtype).mask(missing), ~gone | missing
+
+
+def _number(cell: Any) -> float:
+    """A cell as a number; NaN if it is none."""
     try:
-        table = pd.Series(values, dtype=object).astype(column.dtype)
+        return float(cell)
     except (TypeError, ValueError, OverflowError):
-        raise _misfit(name, column.dtype) from None
-    # Text that looks like a number becomes one, and numbers become text.
-    if domain.levels is not None and set(plain(table.dropna())) != set(domain.levels):
-        raise _misfit(name, column.dtype)
-    table.name = name
-    return table
-
-
-def _misfit(name: Hashable, dtype: Any) -> ParameterError:
-    return ParameterError(
-        f"The values of the domain of column {name!r} do not fit its dtype {dtype}. Declare values "
-        "of that type."
-    )
+        return math.nan
 
 
 def _fits(feature: Feature, domain: Domain) -> bool:
     """Whether the values of a feature are those of a domain."""
-    if feature.kind != _kind(domain) or feature.has_missing != domain.missing:
+    if feature.kind != domain.kind or feature.has_missing != domain.missing:
         return False
     if domain.levels is not None:
         return set(plain(feature.known)) == set(domain.levels)
-    numbers = as_numbers(feature.known)
-    return numbers.size == domain.values.size and bool((numbers == domain.values).all())
+    return np.array_equal(as_numbers(feature.known), domain.values)
 
 
-def _without_data(adapter: FrameAdapter, features: Sequence[Feature]) -> FrameAdapter:
-    """An adapter without levels or metadata of the rows."""
+def _public_adapter(adapter: FrameAdapter, features: Sequence[Feature]) -> FrameAdapter:
+    """An adapter whose types are those of the features, without metadata of the rows."""
     if not isinstance(adapter, ArrowAdapter):
         return adapter
-    schema = adapter.schema.remove_metadata()
-    for at, field in enumerate(schema):
-        schema = schema.set(at, field.remove_metadata())
+    import pyarrow as pa
+
+    tables = {feature.name: feature.table for feature in features}
+    empty = pd.DataFrame({name: table.iloc[:0] for name, table in tables.items()})
+    schema = pa.Schema.from_pandas(empty, preserve_index=False).remove_metadata()
     return replace(
-        adapter, schema=schema, dtypes={feature.name: feature.table.dtype for feature in features}
+        adapter, schema=schema, dtypes={name: table.dtype for name, table in tables.items()}
     )

@@ -1,142 +1,116 @@
-"""Random noise for differential privacy: whole numbers, drawn exactly from random bits.
+"""Counts with noise, and the ledger of what they cost: differential privacy by OpenDP.
 
-Noise that is computed from rounded logarithms gives away what it should hide (Mironov 2012). So
-everything here is integer arithmetic on random 64-bit words, after Canonne, Kamath and Steinke
-(2020): coins that fall with probability exp(-a/b), and from them two-sided geometric noise. Many
-draws are made at once.
+A private fit reads training rows through counts alone: how many rows fall into each cell of a
+partition. OpenDP counts them, adds discrete Laplace noise, drawn exactly from random bits of the
+operating system, and says what epsilon this costs for one row more or less. Here is how a budget is
+split over the counts of a fit.
 
-Always true: without a seed the words come from the operating system, and nothing keeps them.
+Always true: the ledger depends on the budget alone, never on the rows; the noise has no seed.
 """
 
 from __future__ import annotations
 
 import math
-import os
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from ..errors import ParameterError
-from ..kernels import BoolArray, IntArray, WordArray
+from ..errors import ParameterError, missing_extra
+from ..kernels import IntArray
 
-# Rates are rounded down to this many significant bits, so that noise is never too small.
-BITS = 20
+# Share of the budget that a noisy count of the rows gets, if there is one.
+COUNT_SHARE = 0.01
+# With less, noise would no longer fit into whole numbers of 64 bits.
+MIN_EPSILON = 1e-7
 
 
-class RandomWords:
-    """Random 64-bit words.
+@dataclass(frozen=True)
+class Budget:
+    """An epsilon, split equally over trees, after a count of the rows if depths need one.
 
-    Examples
-    --------
-    >>> RandomWords(0).take(3).dtype
-    dtype('uint64')
+    Trees read the same rows, so that what they cost adds up.
     """
 
-    def __init__(self, seed: int | None = None) -> None:
-        self._random = None if seed is None else np.random.PCG64(seed)
+    epsilon: float
+    n_trees: int
+    counts_rows: bool
 
-    def take(self, n: int) -> WordArray:
-        """The next words."""
-        if self._random is None:
-            return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
-        return self._random.random_raw(n)
+    @property
+    def of_tree(self) -> float:
+        """Share of the budget that each tree gets."""
+        return (1 - COUNT_SHARE * self.counts_rows) / self.n_trees
 
-    def below(self, bound: int, n: int) -> IntArray:
-        """Uniform numbers from 0 to a bound - 1, without any bias.
+    def scale(self, share: float) -> float:
+        """Scale of the noise of counts that get a share of the budget; 0 without noise."""
+        return 0.0 if math.isinf(self.epsilon) else _scale(self) / share
 
-        Examples
-        --------
-        >>> sorted(set(RandomWords(0).below(3, 100).tolist()))
-        [0, 1, 2]
-        """
-        drawn = self.take(n)
-        # The last, incomplete cycle of remainders is drawn again.
-        rest = 2**64 % bound
-        if rest:
-            drawn = drawn.copy()
-            while (over := drawn >= np.uint64(2**64 - rest)).any():
-                drawn[over] = self.take(int(over.sum()))
-            return (drawn % np.uint64(bound)).astype(np.int64)
-        return (drawn & np.uint64(bound - 1)).astype(np.int64)
+    def count(self, share: float, cells: IntArray, n_cells: int) -> IntArray:
+        """How many rows are in each cell, with the noise that a share of the budget buys."""
+        if math.isinf(self.epsilon):
+            return np.bincount(cells, minlength=n_cells)
+        counted = _noisy(_counting(n_cells), self.scale(share))(cells.astype(np.int32))
+        return np.array(counted, dtype=np.int64)
 
+    def ledger(self, names: Sequence[Hashable]) -> pd.DataFrame:
+        """What every count costs for the trees of some columns, by the maps of OpenDP."""
+        shares = {"number of rows": COUNT_SHARE} if self.counts_rows else {}
+        parts = [*shares.items(), *((f"{name}, leaves", self.of_tree) for name in names)]
+        rows = [("geometric", scope, *self._cost(share)) for scope, share in parts]
+        return pd.DataFrame(rows, columns=["mechanism", "scope", "sensitivity", "epsilon"])
 
-def add_noise(counts: IntArray, epsilon: float, words: RandomWords) -> IntArray:
-    """Counts with noise for an epsilon; one row changes one count by one.
-
-    Examples
-    --------
-    >>> add_noise(np.array([0, 3]), float("inf"), RandomWords(0))
-    array([0, 3])
-    """
-    return counts if math.isinf(epsilon) else counts + geometric(words, epsilon, counts.size)
+    def _cost(self, share: float) -> tuple[float, float]:
+        """Sensitivity and epsilon of a count, for one row more or less."""
+        if math.isinf(self.epsilon):
+            return 1.0, math.inf
+        counting = _counting(1)
+        return float(counting.map(1)), _noisy(counting, self.scale(share)).map(1)
 
 
-def geometric(words: RandomWords, rate: float, n: int) -> IntArray:
-    """Two-sided geometric noise: z with probability proportional to exp(-rate * abs(z)).
-
-    Examples
-    --------
-    >>> geometric(RandomWords(0), 1.0, 5).tolist()
-    [0, 0, -1, 0, -1]
-    """
-    above, below = rate_of(rate)
-    noise = np.empty(n, dtype=np.int64)
-    waiting = np.arange(n)
-    while waiting.size:
-        # exp(-x / below) of a whole x, by its remainder and its whole part.
-        part = words.below(below, waiting.size)
-        kept = exponential_coins(words, part, below)
-        at, part = waiting[kept], part[kept]
-        size = (part + below * _run_lengths(words, at.size)) // above
-        negative = words.below(2, at.size) == 1
-        # Zero has one sign.
-        good = ~(negative & (size == 0))
-        noise[at[good]] = np.where(negative, -size, size)[good]
-        waiting = np.concatenate([waiting[~kept], at[~good]])
-    return noise
-
-
-def rate_of(value: float) -> tuple[int, int]:
-    """A positive number as a fraction a/b with b a power of two, rounded down to ``BITS`` bits.
-
-    Examples
-    --------
-    >>> rate_of(0.5), rate_of(3.0)
-    ((524288, 1048576), (786432, 262144))
-    """
-    exponent = BITS - math.frexp(value)[1]
-    if not 0 <= exponent <= 45:
+@lru_cache(maxsize=32)
+def _scale(budget: Budget) -> float:
+    """Scale of the noise of a count that gets all of a budget; the share of others divides it."""
+    of_part = budget.epsilon * min(budget.of_tree, COUNT_SHARE if budget.counts_rows else 1)
+    if of_part < MIN_EPSILON:
         raise ParameterError(
-            f"The budget leaves a rate of {value:g} for one part, which is not between 1e-7 and "
-            "1e6. Pass another epsilon."
+            f"epsilon={budget.epsilon!r} leaves {of_part:.3g} for one part of the fit, which is "
+            f"less than {MIN_EPSILON}. Pass another epsilon."
         )
-    return int(value * 2.0**exponent), 2**exponent
+    counting, about = _counting(1), 1 / budget.epsilon
+
+    def together(scale: float) -> Any:
+        of_tree = _noisy(counting, scale / budget.of_tree)
+        of_count = [_noisy(counting, scale / COUNT_SHARE)] * budget.counts_rows
+        return _opendp().c.make_composition([*of_count, *[of_tree] * budget.n_trees])
+
+    # Larger than 1 / epsilon by rounding errors alone.
+    bounds = about / 2, about * 2
+    scale: float = _opendp().binary_search_param(together, 1, budget.epsilon, bounds=bounds)
+    return scale
 
 
-def exponential_coins(words: RandomWords, above: IntArray, below: int) -> BoolArray:
-    """For each fraction a/b from 0 to below 1 a coin that is True with probability exp(-a/b).
-
-    The parity of the first of ever rarer coins, of probabilities a/b, a/2b, a/3b, ..., to fail.
-    """
-    return _parity(words, above, below, n_certain=0)
-
-
-def _run_lengths(words: RandomWords, n: int) -> IntArray:
-    """How many coins of exp(-1) are True before the first that is not."""
-    lengths = np.zeros(n, dtype=np.int64)
-    waiting = np.arange(n)
-    while waiting.size:
-        # Of a fraction of 1, the first of the ever rarer coins is certain.
-        waiting = waiting[_parity(words, np.ones(waiting.size, dtype=np.int64), 1, n_certain=1)]
-        lengths[waiting] += 1
-    return lengths
+def _opendp() -> Any:
+    """OpenDP, with functions whose proofs its developers have not all vetted yet, as "contrib"."""
+    try:
+        import opendp.prelude as dp
+    except ImportError as error:
+        raise missing_extra("OpenDP", "privacy", "A private fit") from error
+    dp.enable_features("contrib")
+    return dp
 
 
-def _parity(words: RandomWords, above: IntArray, below: int, *, n_certain: int) -> BoolArray:
-    odd = np.zeros(above.size, dtype=bool)
-    waiting, tossed = np.arange(above.size), n_certain
-    # 50 in a row have a probability of less than 1 / 50!, which no word can show.
-    while waiting.size and tossed < 50:
-        tossed += 1
-        odd[waiting] = tossed % 2 == 1
-        waiting = waiting[words.below(below * tossed, waiting.size) < above[waiting]]
-    return odd
+def _counting(n_cells: int) -> Any:
+    """From the cell of each row to the number of rows in each cell."""
+    dp = _opendp()
+    rows = dp.vector_domain(dp.atom_domain(T="i32")), dp.symmetric_distance()
+    cells = list(range(n_cells))
+    return dp.t.make_count_by_categories(*rows, cells, null_category=False, TOA="i64")
+
+
+def _noisy(counting: Any, scale: float) -> Any:
+    """The same with discrete Laplace noise in every number."""
+    noise = _opendp().m.make_geometric(counting.output_domain, counting.output_metric, scale)
+    return counting >> noise

@@ -154,14 +154,15 @@ class AuditSection:
         low, high = number(figure.low, PLACES), number(figure.high, PLACES)
         known = figure.low == figure.low
         return [
-            self._name(figure.name),
+            self.name_of(figure.name),
             number(figure.value, PLACES),
             self.say("from_to", low=low, high=high) if known else low,
             number(figure.null, PLACES),
             self.say(f"verdict_{figure.finding}"),
         ]
 
-    def _name(self, name: str) -> str:
+    def name_of(self, name: str) -> str:
+        """The name of a figure in words."""
         for score in self.audit.scores:
             if name.startswith(f"{score}_"):
                 rest, attack = name.removeprefix(f"{score}_"), self.say(f"by_{score}")

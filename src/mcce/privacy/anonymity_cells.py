@@ -9,18 +9,17 @@ and so on. So a range says little about the value that it was made around, and r
 Always true: a cell holds the answer's own value, and a wider one all that the narrower holds;
 ranges depend on the value and the training column alone; the loss of a cell is 0 for a single
 value, 1 for all values, and between them its width or its number of further levels as a share of
-all.
+all. It tells of the training column, so it is never released.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,8 +46,8 @@ DIGITS = 3
 UNITS = tuple(
     pd.Timedelta(text) for text in ("1 day", "1 hour", "1 minute", "1 second", "1 ms", "1 us")
 )
-# Calendar units of dates, and in years.
-PERIODS, YEARS = ("h", "D", "M", "Q"), (1, 5, 10, 50, 100)
+# Calendar units of dates: periods of pandas, or numbers of years.
+PERIODS = ("h", "D", "M", "Q", 1, 5, 10, 50, 100)
 
 
 @dataclass(frozen=True)
@@ -92,11 +91,14 @@ class Cell:
 Wider: TypeAlias = tuple[Cell, int]
 
 
-class Widening:
-    """The cells of one feature, from a single value to all."""
+class WidenedColumn:
+    """A column that is widened, and its cells, from a single value to all.
 
-    def __init__(self, feature: Feature) -> None:
-        self.feature = feature
+    ``place`` is its place among the mutable features, None if it is immutable.
+    """
+
+    def __init__(self, feature: Feature, position: int, place: int | None) -> None:
+        self.feature, self.position, self.place = feature, position, place
         self._n_known = len(feature.known)
         self._ranges: dict[AnswerValue, list[Cell]] = {}
 
@@ -111,9 +113,12 @@ class Widening:
         """Wider cells with more people."""
         if cell.is_whole or not counts.any():
             return []
-        before = np.concatenate([[0], np.cumsum(counts)])
-        found = []
-        for wide in self._some(own, cell, counts):
+        if self.feature.ordered:
+            cells = [wide for wide in self._inner_ranges(own) if wide.covers(cell)]
+        else:
+            cells = list(self._sets(own, cell, counts))
+        before, found = np.concatenate([[0], np.cumsum(counts)]), []
+        for wide in [*cells, self._whole()]:
             gain = before[wide.run[1] + 1] - before[wide.run[0]] + counts[list(wide.levels)].sum()
             if gain > 0:
                 found.append((wide, int(gain)))
@@ -132,17 +137,10 @@ class Widening:
         inside = [one for one in found if one.loss < cell.loss and cell.covers(one)]
         return sorted(inside, key=lambda one: (one.loss, not one.is_round, one.run, one.levels))
 
-    def whole(self) -> Cell:
+    def _whole(self) -> Cell:
         """The cell of all values."""
         missing = (self._n_known,) if self.feature.has_missing else ()
         return Cell((0, self._n_known - 1), missing, 1.0, is_whole=True)
-
-    def _some(self, own: AnswerValue, cell: Cell, counts: IntArray) -> Iterator[Cell]:
-        if not self.feature.ordered:
-            yield from self._sets(own, cell, counts)
-        else:
-            yield from (wide for wide in self._inner_ranges(own) if wide.covers(cell))
-        yield self.whole()
 
     def _inner_ranges(self, own: AnswerValue) -> list[Cell]:
         """All ranges around a value but the whole."""
@@ -184,8 +182,8 @@ def _number_cells(feature: Feature, own: AnswerValue) -> Iterator[Cell]:
         return
     dtype = feature.table.dtype
     known = as_comparable(feature.known, dtype)
-    lows, highs = (_comparable([ends[at] for ends in ranges], feature) for at in (0, 1))
-    value = _comparable([own.value], feature)[0]
+    lows, highs = (_comparable([ends[at] for ends in ranges], dtype) for at in (0, 1))
+    value = _comparable([own.value], dtype)[0]
     least, most = min(known[0], value), max(known[-1], value)
     firsts, lasts = np.searchsorted(known, lows), np.searchsorted(known, highs, side="right") - 1
     seen = set()
@@ -201,9 +199,8 @@ def _number_cells(feature: Feature, own: AnswerValue) -> Iterator[Cell]:
         yield Cell(run, (), float(width / (most - least)), *ends, is_round=is_round)
 
 
-def _comparable(ends: list[Any], feature: Feature) -> np.ndarray:
-    """Ends of ranges for comparing with training values."""
-    dtype = feature.table.dtype
+def _comparable(ends: list[Any], dtype: Any) -> np.ndarray:
+    """Ends of ranges for comparing with training values of a dtype."""
     if is_time(dtype):
         return np.array([_count_units(end, dtype) for end in ends], dtype=object)
     if dtype.kind in "iu":
@@ -214,8 +211,7 @@ def _comparable(ends: list[Any], feature: Feature) -> np.ndarray:
 
 def _count_units(end: Any, dtype: Any) -> Fraction:
     """A date or duration in the unit of a dtype, without rounding."""
-    moment = (pd.Timestamp if dtype.kind == "M" else pd.Timedelta)(end)
-    own = moment.asm8
+    own = (pd.Timestamp if dtype.kind == "M" else pd.Timedelta)(end).asm8
     return Fraction(int(own.astype(np.int64)) * unit_of(own.dtype), unit_of(dtype))
 
 
@@ -235,8 +231,8 @@ def describe_cell(feature: Feature, own: AnswerValue, cell: Cell) -> dict[str, A
     >>> describe_cell(feature, AnswerValue(1, 12), Cell((0, 1), loss=0.5, high=15))["text"]
     'at most 15'
     """
-    row: dict[str, Any] = {"kind": "range", "low": None, "high": None, "levels": None}
-    row |= {"missing": False, "loss": cell.loss}
+    row: dict[str, Any] = {"kind": "range", "low": cell.low, "high": cell.high, "levels": None}
+    row["missing"] = False
     if cell.is_whole:
         return row | {"kind": "any", "missing": feature.has_missing, "text": ANY}
     if not feature.ordered:
@@ -244,38 +240,30 @@ def describe_cell(feature: Feature, own: AnswerValue, cell: Cell) -> dict[str, A
     if own.value is None:
         return row | {"kind": "value", "missing": True, "text": MISSING}
     if cell.loss == 0:
-        text = _text(own.value)
-        return row | {"kind": "value", "low": own.value, "high": own.value, "text": text}
+        return row | {"kind": "value", "text": _text(own.value)}
     if feature.kind == "categorical":
         row["levels"] = plain(feature.known.iloc[cell.codes]).tolist()
-    return row | {"low": cell.low, "high": cell.high, "text": _range_text(cell)}
+    if cell.low is None or cell.high is None:
+        text = f"at most {_text(cell.high)}" if cell.low is None else f"at least {_text(cell.low)}"
+    else:
+        text = f"{_text(cell.low)} to {_text(cell.high)}"
+    return row | {"text": text}
 
 
 def _describe_set(feature: Feature, own: AnswerValue, cell: Cell) -> dict[str, Any]:
     levels = [own.value] if own.code < 0 and own.value is not None else []
     missing = own.value is None or (feature.has_missing and feature.n_codes - 1 in cell.levels)
-    n_known = len(feature.known)
-    known = np.array([code for code in cell.levels if code < n_known], dtype=np.int64)
-    levels += plain(feature.known.iloc[known]).tolist()
-    single = len(levels) + missing == 1
-    outside = np.setdiff1d(np.arange(n_known), known)
-    texts = [*map(_text, levels), *([MISSING] if missing else [])]
-    others = [_text(level) for level in plain(feature.known.iloc[outside])]
-    others += [MISSING] if feature.has_missing and not missing else []
+    inside = np.isin(np.arange(len(feature.known)), cell.levels)
+    levels += plain(feature.known[inside]).tolist()
+    texts, others = [*map(_text, levels)], [*map(_text, plain(feature.known[~inside]))]
+    if feature.has_missing or missing:
+        (texts if missing else others).append(MISSING)
     if len(texts) > MAX_NAMED_LEVELS and len(others) < len(texts):
         text = f"{ANY} but {_listed(others)}"
     else:
         text = _listed(texts)
-    kind = "value" if single else "levels"
+    kind = "value" if len(texts) == 1 else "levels"
     return {"kind": kind, "levels": levels, "missing": bool(missing), "text": text}
-
-
-def _range_text(cell: Cell) -> str:
-    if cell.low is None:
-        return f"at most {_text(cell.high)}"
-    if cell.high is None:
-        return f"at least {_text(cell.low)}"
-    return f"{_text(cell.low)} to {_text(cell.high)}"
 
 
 def _text(value: Any) -> str:
@@ -342,14 +330,12 @@ def _number_ranges(
 
 def _around(value: Decimal, width: Decimal, grid: Decimal) -> Iterator[Range]:
     """Ranges of a width that hold a value and begin at a multiple of the grid."""
-    low = ((value - width) / grid).to_integral_value(ROUND_CEILING) * grid
-    last = (value / grid).to_integral_value(ROUND_FLOOR) * grid
-    found = []
-    while low <= last:
-        found.append((low, low + width))
-        low += grid
+    first = int(((value - width) / grid).to_integral_value(ROUND_CEILING))
+    last = int((value / grid).to_integral_value(ROUND_FLOOR))
+    lows = [number * grid for number in range(first, last + 1)]
     # Multiples of the width first, then those with the value in the middle.
-    yield from sorted(found, key=lambda ends: (ends[0] % width != 0, abs(sum(ends) - 2 * value)))
+    for low in sorted(lows, key=lambda low: (low % width != 0, abs(2 * low + width - 2 * value))):
+        yield low, low + width
 
 
 def _duration_ranges(known: pd.Series[Any], value: pd.Timedelta) -> list[Range]:
@@ -370,30 +356,18 @@ def _date_ranges(known: pd.Series[Any], value: pd.Timestamp) -> Iterator[Range]:
     whole_days = all(cell.time() == time() for cell in cells)
     # The last day is inside, and the first moment after it is not.
     last = pd.Timedelta(1, "D" if whole_days else "us").as_unit("us")
-    for start in _calendars(cells[-1], PERIODS[1:] if whole_days else PERIODS):
+    for period in PERIODS[1:] if whole_days else PERIODS:
         for before, after in ((0, 1), (0, 2), (1, 1), (0, 3), (2, 1)):
-            low, high = start(-before), start(after)
+            low, high = (_start(cells[-1], period, number) for number in (-before, after))
             if low is not None and high is not None and low < high - last <= low + 2 * width:
                 yield _in_zone(low, value), _in_zone(high - last, value)
 
 
-def _calendars(
-    value: pd.Timestamp, periods: Sequence[str]
-) -> Iterator[Callable[[int], pd.Timestamp | None]]:
-    """For each calendar unit, a function from its number, 0 being that of a date, to its start."""
-    for name in periods:
-        yield partial(_start_of_period, value.to_period(name))
-    for n_years in YEARS:
-        yield partial(_start_of_years, value.year // n_years, n_years)
-
-
-def _start_of_period(period: pd.Period, number: int) -> pd.Timestamp | None:
-    return (period + number).start_time.as_unit("us")
-
-
-def _start_of_years(period: int, n_years: int, number: int) -> pd.Timestamp | None:
-    """The first day of some years; None for years that dates do not have."""
-    year = (period + number) * n_years
+def _start(value: pd.Timestamp, period: str | int, number: int) -> pd.Timestamp | None:
+    """When the period of a date begins, or one before or after; None if dates end before that."""
+    if isinstance(period, str):
+        return (value.to_period(period) + number).start_time.as_unit("us")
+    year = (value.year // period + number) * period
     return pd.Timestamp(datetime(year, 1, 1)) if 1 <= year <= 9999 else None
 
 
