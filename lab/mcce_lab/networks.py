@@ -65,13 +65,6 @@ def import_torch(method: str, device: str) -> Any:
     return torch
 
 
-def usual_device() -> str:
-    """A GPU if torch sees one, else the CPU; needs torch."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 @contextmanager
 def isolated(seed: int) -> Iterator[Any]:
     """One thread, seeded random numbers and gradients inside; afterwards all is as before."""
