@@ -16,8 +16,19 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import cache, partial
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import pandas as pd
@@ -25,7 +36,19 @@ from sklearn.base import BaseEstimator
 
 from mcce import Counterfactuals, Decision, Schema
 from mcce.errors import McceWarning, NotFittedError
-from mcce.protocols import BoolArray, EncodedRows, IntArray, Kind, ScoredRows, make_decision
+from mcce.protocols import (
+    BoolArray,
+    EncodedRows,
+    IntArray,
+    Kind,
+    ScoredRows,
+    check_choice,
+    check_count,
+    check_flag,
+    check_real,
+    check_whole,
+    make_decision,
+)
 
 REFUSED = "the predictor refuses the row that was found when it is called again"
 ALL_DECLINED = "the predictor declines all training rows"
@@ -96,24 +119,48 @@ class Found:
         return Found(self.owner[~rows], self.frame[~rows], reasons)
 
 
+# Marks parameters that fit does not use: they may be changed after it.
+_LATE = "late"
+T = TypeVar("T")
+Late: TypeAlias = Annotated[T, _LATE]
+
+
+def _positive(name: str, value: Any) -> None:
+    check_real(name, value, "a finite number > 0", zero=False)
+
+
+def _not_negative(name: str, value: Any) -> None:
+    check_real(name, value, "a number of at least 0")
+
+
+def _share(name: str, value: Any) -> None:
+    check_real(name, value, "a number from 0 to 1", most=1.0)
+
+
+# Parameters with their check; flags and choices are checked by their type.
+Count: TypeAlias = Annotated[int, check_count]
+Positive: TypeAlias = Annotated[float, _positive]
+NotNegative: TypeAlias = Annotated[float, _not_negative]
+Share: TypeAlias = Annotated[float, _share]
+Seed: TypeAlias = Annotated[int, partial(check_whole, least=0, most=2**32 - 1)]
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of the parameters of a method."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {one.name: hints[one.name] for one in fields(kind)}
+
+
+@dataclass(eq=False, repr=False)
 class Baseline(BaseEstimator, ABC):
     """A method that is not MCCE, behind the same protocol: :class:`mcce.protocols.Explainer`."""
 
-    # Parameters that fit does not use: they may be changed after it.
-    AFTER_FIT: ClassVar[frozenset[str]] = frozenset()
-
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-    ) -> None:
-        self.predictor = predictor
-        self.desired = desired
-        self.immutable = immutable
-        self.kinds = kinds
+    predictor: Any
+    desired: Any = None
+    _: KW_ONLY
+    immutable: Sequence[Hashable] | None = None
+    kinds: Mapping[Hashable, Kind] | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from training data.
@@ -194,8 +241,10 @@ class Baseline(BaseEstimator, ABC):
 
     def _used_by_fit(self) -> dict[str, Any]:
         """Current values of the parameters that fit uses."""
+        hints = _hints(type(self)).items()
+        late = {name for name, hint in hints if _LATE in getattr(hint, "__metadata__", ())}
         given = self.get_params(deep=False)
-        return {name: _frozen(value) for name, value in given.items() if name not in self.AFTER_FIT}
+        return {name: _frozen(value) for name, value in given.items() if name not in late}
 
     def _explain(self, X: FrameT) -> Counterfactuals[FrameT]:
         """As :meth:`explain`, without the warning."""
@@ -238,6 +287,16 @@ class Baseline(BaseEstimator, ABC):
 
     def _check(self) -> None:
         """Raise for a parameter that cannot work."""
+        for name, hint in _hints(type(self)).items():
+            value, checks = getattr(self, name), getattr(hint, "__metadata__", ())
+            kind = get_args(hint)[0] if checks else hint
+            if kind is bool:
+                check_flag(name, value)
+            elif get_origin(kind) is Literal:
+                check_choice(name, value, get_args(kind))
+            for check in checks:
+                if callable(check):
+                    check(name, value)
 
     @abstractmethod
     def _learn(self, training: Training, y: Any) -> None:

@@ -589,17 +589,12 @@ class LatentMethod(GradientMethod):
     random_state: int
 
     def _train(self, space: Space, training: Training) -> None:
-        points = space.encode(training.rows)
-        self.vae_ = self._vae_class.fit(space, points, self._settings(), self.random_state)
+        self.vae_ = self._vae_class.fit(space, space.encode(training.rows), self)
 
     def _find(self, block: Block) -> Best:
         start = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)
         descent = Descent(self._objective, Adam(self.learning_rate), self.n_steps)
         return descent.run(block, start, self._best(block.own))
-
-    @abstractmethod
-    def _settings(self) -> Any:
-        """The size of the auto-encoder, and how it is trained."""
 
     @abstractmethod
     def _objective(self, block: Block, codes: Any) -> Step:
