@@ -16,19 +16,8 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
-from functools import cache, partial
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    Self,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -36,19 +25,9 @@ from sklearn.base import BaseEstimator
 
 from mcce import Counterfactuals, Decision, Schema
 from mcce.errors import McceWarning, NotFittedError
-from mcce.protocols import (
-    BoolArray,
-    EncodedRows,
-    IntArray,
-    Kind,
-    ScoredRows,
-    check_choice,
-    check_count,
-    check_flag,
-    check_real,
-    check_whole,
-    make_decision,
-)
+from mcce.protocols import BoolArray, EncodedRows, IntArray, Kind, ScoredRows, make_decision
+
+from ..parameters import check_parameters, late_parameters
 
 REFUSED = "the predictor refuses the row that was found when it is called again"
 ALL_DECLINED = "the predictor declines all training rows"
@@ -117,39 +96,6 @@ class Found:
         left = np.setdiff1d(self.owner[rows], self.owner[~rows])
         reasons = {**self.reasons, **dict.fromkeys(left.tolist(), reason)}
         return Found(self.owner[~rows], self.frame[~rows], reasons)
-
-
-# Marks parameters that fit does not use: they may be changed after it.
-_LATE = "late"
-T = TypeVar("T")
-Late: TypeAlias = Annotated[T, _LATE]
-
-
-def _positive(name: str, value: Any) -> None:
-    check_real(name, value, "a finite number > 0", zero=False)
-
-
-def _not_negative(name: str, value: Any) -> None:
-    check_real(name, value, "a number of at least 0")
-
-
-def _share(name: str, value: Any) -> None:
-    check_real(name, value, "a number from 0 to 1", most=1.0)
-
-
-# Parameters with their check; flags and choices are checked by their type.
-Count: TypeAlias = Annotated[int, check_count]
-Positive: TypeAlias = Annotated[float, _positive]
-NotNegative: TypeAlias = Annotated[float, _not_negative]
-Share: TypeAlias = Annotated[float, _share]
-Seed: TypeAlias = Annotated[int, partial(check_whole, least=0, most=2**32 - 1)]
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    """The types of the parameters of a method."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {one.name: hints[one.name] for one in fields(kind)}
 
 
 @dataclass(eq=False, repr=False)
@@ -229,7 +175,7 @@ class Baseline(BaseEstimator, ABC):
         return result
 
     def _fit(self, X: Any, y: Any) -> None:
-        self._check()
+        check_parameters(self)
         started = time.perf_counter()
         rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
         decision = make_decision(self.predictor, self.desired, adapter=rows.schema.adapter)
@@ -241,8 +187,7 @@ class Baseline(BaseEstimator, ABC):
 
     def _used_by_fit(self) -> dict[str, Any]:
         """Current values of the parameters that fit uses."""
-        hints = _hints(type(self)).items()
-        late = {name for name, hint in hints if _LATE in getattr(hint, "__metadata__", ())}
+        late = late_parameters(self)
         given = self.get_params(deep=False)
         return {name: _frozen(value) for name, value in given.items() if name not in late}
 
@@ -250,7 +195,7 @@ class Baseline(BaseEstimator, ABC):
         """As :meth:`explain`, without the warning."""
         if not hasattr(self, "training_"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
-        self._check()
+        check_parameters(self)
         for name, value in self._used_by_fit().items():
             before = self.learned_[name]
             if value is not before and (type(value) is not type(before) or value != before):
@@ -284,19 +229,6 @@ class Baseline(BaseEstimator, ABC):
             refused = np.isin(who[found.owner], result.owner)
             refused[refused] = ~valid
             found = found.without(refused, REFUSED)
-
-    def _check(self) -> None:
-        """Raise for a parameter that cannot work."""
-        for name, hint in _hints(type(self)).items():
-            value, checks = getattr(self, name), getattr(hint, "__metadata__", ())
-            kind = get_args(hint)[0] if checks else hint
-            if kind is bool:
-                check_flag(name, value)
-            elif get_origin(kind) is Literal:
-                check_choice(name, value, get_args(kind))
-            for check in checks:
-                if callable(check):
-                    check(name, value)
 
     @abstractmethod
     def _learn(self, training: Training, y: Any) -> None:

@@ -22,7 +22,8 @@ from scipy.sparse.csgraph import dijkstra  # type: ignore[import-untyped]
 from mcce.errors import ParameterError, shorten
 from mcce.protocols import EncodedRows, FloatArray, IntArray, check_real
 
-from .baseline import Baseline, Count, Declined, Found, Share, Training
+from ..parameters import Count, Share
+from .baseline import Baseline, Declined, Found, Training
 from .nearest import (
     Pairs,
     nearest_rows,

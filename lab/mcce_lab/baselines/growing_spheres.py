@@ -16,17 +16,8 @@ import numpy as np
 
 from mcce.protocols import BoolArray, FloatArray, IntArray
 
-from .baseline import (
-    Baseline,
-    Count,
-    Declined,
-    Found,
-    Late,
-    Positive,
-    Seed,
-    Training,
-    blocks,
-)
+from ..parameters import Count, Late, Positive, Seed
+from .baseline import Baseline, Declined, Found, Training, blocks
 from .space import Space, search_complete, undo_needless
 
 INCOMPLETE = "a number is missing, and random points need complete numbers"

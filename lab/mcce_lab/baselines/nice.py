@@ -20,7 +20,8 @@ from sklearn.neural_network import MLPRegressor
 from mcce import Decision, Interval
 from mcce.protocols import BoolArray, EncodedRows, FloatArray, IntArray
 
-from .baseline import Baseline, Count, Declined, Found, Seed, Training, blocks
+from ..parameters import Count, Seed
+from .baseline import Baseline, Declined, Found, Training, blocks
 from .nearest import Pairs, cell_gaps, nearest_rows, put_in, usable_rows
 
 NO_ROW = "no accepted training row has the same immutable values"

@@ -16,19 +16,11 @@ import numpy as np
 from mcce.protocols import BoolArray, FloatArray, IntArray, check_whole
 
 from ...networks import import_torch, isolated
-from ..baseline import (
-    Baseline,
-    Count,
-    Declined,
-    Found,
-    Late,
-    NotNegative,
-    Positive,
-    Training,
-)
+from ...parameters import Count, Late, NotNegative, Positive, Widths
+from ..baseline import Baseline, Declined, Found, Training
 from ..space import Space, complete_rows, search_complete
 from .descent import PaperPreset, Projection
-from .networks import INCOMPLETE, ConditionalVAE, Trained, Widths, in_blocks
+from .networks import INCOMPLETE, ConditionalVAE, Trained, in_blocks
 
 NOTHING = "no ring around the person's code has a valid row"
 # Rows that are decoded and scored at once.

@@ -15,11 +15,12 @@ from typing import Any, ClassVar, Literal
 
 from mcce.protocols import FloatArray
 
-from ...networks import isolated
-from ..baseline import Count, Late, NotNegative, Positive, Training
+from ...networks import Goal, isolated, train
+from ...parameters import Count, Late, NotNegative, Positive, Widths
+from ..baseline import Training
 from ..space import Space
 from .descent import Best, Block, GradientMethod, Step
-from .networks import Goal, Trained, Widths, blocks, layers, snap, train
+from .networks import Trained, blocks, layers, snap
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from mcce.protocols import check_count
-
-from ..baseline import Count, Late, NotNegative, Positive
+from ...parameters import Count, Late, NotNegative, Positive, TwoOrMore
 from .descent import MIN_PROBABILITY, Best, Block, LatentMethod, Step
 from .networks import Coder, Layout, Trained
 
@@ -158,7 +155,7 @@ class CLUE(Trained, LatentMethod):
     learning_rate: Late[Positive] = 0.5
     n_steps: Late[Count] = 400
     width: Count = 64
-    depth: Annotated[int, partial(check_count, least=2)] = 3
+    depth: TwoOrMore = 3
     n_latent: Count = 12
 
     def _best(self, own: Any) -> Best:

@@ -11,19 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mcce.protocols import BoolArray, FloatArray, check_count
+from mcce.protocols import BoolArray, FloatArray
 
-from ...networks import isolated
-from ..baseline import Count, Declined, Found, Late, NotNegative, Positive, Training
+from ...networks import Goal, isolated, train
+from ...parameters import Count, Late, NotNegative, Positive, TwoOrMore
+from ..baseline import Declined, Found, Training
 from ..space import Space
 from .descent import Best, Block, Descent, GradientMethod, Patient, Step, search
 from .networks import (
-    Goal,
     Layout,
     RMSprop,
     Trained,
@@ -32,7 +31,6 @@ from .networks import (
     gaussian_kl_between,
     in_blocks,
     layers,
-    train,
 )
 
 # Weights of the parts of the loss: error, divergence of z and of w, and what the adversary knows.
@@ -65,9 +63,9 @@ class SubspaceVAE:
                 Goal(lambda batch, _: untrained.loss(*batch).sum(), mine),
                 Goal(lambda batch, _: untrained.adversary_loss(*batch).sum(), others),
             ]
-            decisions = torch.nn.functional.one_hot(torch.tensor(accepted, dtype=torch.int64), 2)
+            decisions = torch.eye(2)[torch.tensor(accepted, dtype=torch.int64)]
             tensors: Sequence[Any] = [torch.from_numpy(points), decisions]
-            return cls(layout, train(network, tensors, goals, method, LEARNING_RATE))
+            return cls(layout, train(network, tensors, goals, method, rate=LEARNING_RATE))
 
     def encode(self, points: Any) -> tuple[Any, Any]:
         """Mean and log-variance of the code z of each point."""
@@ -218,7 +216,7 @@ class CRUDS(Trained, GradientMethod):
     hidden: Count = 64
     n_latent: Count = 16
     n_decision: Count = 2
-    batch_size: Annotated[int, partial(check_count, least=2)] = 256
+    batch_size: TwoOrMore = 256
 
     def _train(self, space: Space, training: Training) -> None:
         points = space.encode(training.rows)

@@ -10,21 +10,18 @@ what a network writes is a point of the cube.
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
-from typing import Annotated, Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from mcce.errors import ParameterError, shorten
-from mcce.protocols import FloatArray, IntArray, check_count
+from mcce.protocols import FloatArray, IntArray
 
-from ...networks import check_device, isolated
-from ..baseline import Count, Seed
+from ...networks import Goal, isolated, train
+from ...parameters import Count, Device, Seed, TwoOrMore
 from ..space import Space
 
 # Kernels treat the rows at the end of a matrix differently unless their number is a round one.
@@ -115,96 +112,15 @@ class RMSprop:
         return -self.rate * gradient / (second.sqrt() + EPSILON), [second]
 
 
-HELDOUT_SHARE, PATIENCE = 0.1, 5
-WEIGHT_DECAY = 1e-6
-# Small data get smaller batches, or an epoch would hardly move the weights.
-MIN_EPOCH_STEPS, MIN_BATCH = 50, 32
-
-
-Device: TypeAlias = Annotated[str, lambda name, value: check_device(value)]
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class Trained:
     """Parameters of methods that train networks, with Adam."""
 
     n_epochs: Count = 50
-    batch_size: Annotated[int, partial(check_count, least=2)] = 512
+    batch_size: TwoOrMore = 512
     early_stopping: bool = True
     random_state: Seed = 0
     device: Device = "cpu"
-
-
-# From a batch of tensors and the number of the epoch to a loss, summed over rows.
-Loss = Callable[[Sequence[Any], int], Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Goal:
-    """A loss, and the parameters that shall lower it."""
-
-    loss: Loss
-    parameters: list[Any]
-
-
-def train(
-    model: Any, tensors: Sequence[Any], goals: Sequence[Goal], plan: Trained, rate: float = 1e-3
-) -> Any:
-    """A trained model, in evaluation mode and float64."""
-    import torch
-
-    order = torch.randperm(len(tensors[0]))
-    n_heldout = int(len(order) * HELDOUT_SHARE) if plan.early_stopping else 0
-    tensors = [tensor.float().to(plan.device) for tensor in tensors]
-    heldout = [tensor[order[:n_heldout]] for tensor in tensors]
-    kept = [tensor[order[n_heldout:]] for tensor in tensors]
-    optimizers = [
-        torch.optim.Adam(goal.parameters, lr=rate, weight_decay=WEIGHT_DECAY) for goal in goals
-    ]
-    lowest, best, idle = float("inf"), None, 0
-    for epoch in range(plan.n_epochs):
-        model.train()
-        _train_epoch(kept, goals, optimizers, plan, epoch)
-        if not n_heldout:
-            continue
-        model.eval()
-        with torch.no_grad():
-            reached = float(goals[0].loss(heldout, plan.n_epochs))
-        idle += 1
-        if reached < lowest:
-            lowest, best, idle = reached, copy.deepcopy(model.state_dict()), 0
-        elif idle >= PATIENCE:
-            break
-    if best is not None:
-        model.load_state_dict(best)
-    return model.double().eval().requires_grad_(False)
-
-
-def _train_epoch(
-    tensors: Sequence[Any],
-    goals: Sequence[Goal],
-    optimizers: Sequence[Any],
-    plan: Trained,
-    epoch: int,
-) -> None:
-    """One pass over the rows."""
-    import torch
-
-    n_rows = len(tensors[0])
-    batch_size = min(plan.batch_size, max(MIN_BATCH, n_rows // MIN_EPOCH_STEPS))
-    order = torch.randperm(n_rows)
-    for start in range(0, n_rows, batch_size):
-        batch = order[start : start + batch_size]
-        if len(batch) < 2:
-            continue  # the spread of one row, which batch normalisation needs, is undefined
-        rows = [tensor[batch] for tensor in tensors]
-        for goal, optimizer in zip(goals, optimizers, strict=True):
-            mean = goal.loss(rows, epoch) / len(batch)
-            gradients = torch.autograd.grad(mean, goal.parameters)
-            for parameter, gradient in zip(goal.parameters, gradients, strict=True):
-                parameter.grad = gradient
-            optimizer.step()
-            optimizer.zero_grad()
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,19 +266,6 @@ def noise_like(values: Any) -> Any:
     import torch
 
     return torch.randn(values.shape, dtype=values.dtype).to(values.device)
-
-
-def check_hidden(name: str, widths: Any) -> None:
-    """Raise unless a parameter lists the widths of hidden layers."""
-    if not isinstance(widths, (list, tuple)) or not widths:
-        raise ParameterError(
-            f"{name} must list the widths of hidden layers, e.g. (128, 64), got {shorten(widths)}."
-        )
-    for width in widths:
-        check_count(f"each of {name}", width)
-
-
-Widths: TypeAlias = Annotated[Sequence[int], check_hidden]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..baseline import Count, Late, NotNegative, Positive
+from ...parameters import Count, Late, NotNegative, Positive, Widths
 from .descent import Best, Block, LatentMethod, Patient, Step
-from .networks import ConditionalVAE, Trained, Widths
+from .networks import ConditionalVAE, Trained
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -15,10 +15,11 @@ import numpy as np
 from mcce.errors import ParameterError, shorten
 from mcce.protocols import FloatArray, IntArray, check_real
 
-from ..baseline import Count, Declined, Found, Late, Positive
+from ...parameters import Count, Device, Late, Positive
+from ..baseline import Declined, Found
 from ..space import undo_needless
 from .descent import Best, Block, Descent, GradientMethod, Patient, Step, search
-from .networks import Adam, Device
+from .networks import Adam
 
 HALVES = tuple(2.0**-power for power in range(10))
 
