@@ -785,7 +785,7 @@ for name in ("Wachter", "CCHVAE", "REViSE", "CLUE", "CRUDS", "CEM"):
         assert 'pip install "./lab[deep]"' in str(error), error
     else:
         raise AssertionError(name)
-for name in ("made", "ctgan"):
+for name in ("made", "ctgan", "cgan"):
     try:
         mcce.MCCE(Half(), (0.5, 1.0), generator=name).fit(frame)
     except mcce.MissingExtraError as error:

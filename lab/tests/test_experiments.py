@@ -160,7 +160,7 @@ def test_generators_that_were_measured_are_not_measured_again(bench_cache, tmp_p
     assert main(command) == 2
     assert "needs torch" in capsys.readouterr().err
     measured = (tmp_path / "cells" / "generators-german-trees-0-quick.json").read_text()
-    for name in ("made", "ctgan"):
+    for name in ("made", "ctgan", "cgan"):
         path = tmp_path / "cells" / f"generators-german-{name}-0-quick.json"
         path.write_text(measured.replace('"trees"', f'"{name}"'))
 

@@ -39,7 +39,7 @@ from mcce.privacy import audit_rows
 from mcce.protocols import BoolArray, EncodedRows, FloatArray, Generator
 
 from ..datasets import DatasetName
-from ..generators import CTGAN, MADE, GaussianCopula
+from ..generators import CTGAN, MADE, ConditionalGAN, GaussianCopula, ParametricChain
 from ..metrics import discriminator
 from .case import Case, authors_visit_order, cpu_seconds, draw_one_each, prepare_case
 from .experiment import Experiment, Options, ProgressLine, Report
@@ -470,9 +470,11 @@ def _generators(options: Options) -> dict[str, Make]:
         "trees": TreeChain(),
         "forest": ForestChain(),
         "ctree": InferenceTreeChain(),
+        "parametric": ParametricChain(),
         "copula": GaussianCopula(),
         "made": MADE(),
         "ctgan": CTGAN(),
+        "cgan": ConditionalGAN(),
     }
     makes = {name: _constant(generator=generator) for name, generator in tried.items()}
     return makes | {"private": _private(1.0)}

@@ -377,7 +377,7 @@ def _train(layout: Layout, cells: IntArray, made: MADE, show: Any) -> dict[str, 
 
     functional = torch.nn.functional
     masks = {name: torch.tensor(mask).float() for name, mask in layout.masks().items()}
-    network = torch.nn.Module()
+    network: Any = torch.nn.Module()
     for name, shape in layout.shapes().items():
         values = torch.zeros(shape)
         if len(shape) == 2:
@@ -405,7 +405,8 @@ def _train(layout: Layout, cells: IntArray, made: MADE, show: Any) -> dict[str, 
         hidden.scatter_(1, units, 1.0)
         for name in ("into", "middle"):
             hidden = functional.dropout(layer(name, hidden).relu(), made.dropout, network.training)
-        logits, total = layer("out", hidden), 0.0
+        logits: Any = layer("out", hidden)
+        total: Any = 0.0
         for feature in range(len(layout.drawn)):
             column = len(layout.context) + feature
             wanted = units[:, column] - int(layout.offsets[column])
