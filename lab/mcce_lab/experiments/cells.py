@@ -129,7 +129,11 @@ def _mortgage(cell: Cell) -> Case:
     return Case(UNTUNED, rows, *people, box.predict, desired, outcome=outcome)
 
 
-Family = Literal["MCCE", "MCCE settings", "real rows", "NICE", "sampling", "gradients", "packages"]
+Family = Literal[
+    "MCCE", "MCCE settings", "real rows", "NICE", "sampling", "gradients", "program", "packages"
+]
+# Methods of these families need a network.
+OF_NETWORKS = ("gradients", "program")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +155,7 @@ class Method:
     def can_run(self, cell: Cell) -> bool:
         """Whether its library is installed, and the predictor of a cell offers what it needs."""
         is_there = not self.needs or find_spec(self.needs) is not None
-        return is_there and (cell.box == "network" or self.family != "gradients")
+        return is_there and (cell.box == "network" or self.family not in OF_NETWORKS)
 
 
 def _mcce(case: Case, train: pd.DataFrame, seed: int, *, search: Any) -> MCCE:
@@ -229,6 +233,8 @@ METHODS: tuple[Method, ...] = (
     _descent("CEM", baselines.CEM),
     _descent("CEM, sparsity 3", baselines.CEM, sparsity=3.0),
     _descent("CEM, realism 10", baselines.CEM, realism=10.0),
+    _method("LiCE", "program", baselines.LiCE),
+    _method("LiCE, any likelihood", "program", baselines.LiCE, quantile=0.0),
     _method("NICE, package", "packages", NICExPackage, needs="nice", justified=True),
     _method("DiCE, random", "packages", DiCEPackage, needs="dice_ml", method="random"),
     _method("DiCE, genetic", "packages", DiCEPackage, needs="dice_ml", method="genetic"),

@@ -193,7 +193,11 @@ AXES = {
 }
 # One marker for each of our searches; rivals of a family share a marker and differ in colour.
 SEARCH_MARKERS = dict(zip(SEARCHES, "*osP^", strict=True))
-MARKERS = {"real rows": "p", "NICE": "s", "sampling": "^", "gradients": "D", "packages": "X"}
+MARKERS = dict(
+    zip(
+        ["real rows", "NICE", "sampling", "gradients", "program", "packages"], "ps^DhX", strict=True
+    )
+)
 TICKS = [1, 2, 3, 5, 10, 20]
 # Means over fewer people say little of a method.
 MIN_COVERAGE = 0.5
