@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         option("--dataset", nargs="+", metavar="NAME", choices=NAMES, help="data sets")
         option("--seeds", type=_count, default=5, metavar="N", help="repetitions (default: 5)")
         option("--quick", action="store_true", help="small run on German Credit, to try things out")
+        option("--only", nargs="+", metavar="NAME", help="the methods or variants to try")
     experiments.add_argument(
         "--reference",
         type=Path,
@@ -134,10 +135,12 @@ def _run_compare(given: argparse.Namespace) -> None:
 
 def _run(experiment: Experiment, given: argparse.Namespace) -> None:
     """Run an experiment, write its report and show where."""
-    from mcce.errors import McceWarning
+    from mcce.errors import McceWarning, ParameterError
 
     from .experiments import Options, ProgressLine, ensure_folder, write_report
 
+    if given.only and not experiment.has_variants:
+        raise ParameterError(f"{experiment.name} tries one thing alone: leave --only out.")
     ensure_folder(given.out)
     default = ("german",) if given.quick and experiment.datasets else experiment.datasets
     options = Options(
@@ -148,6 +151,7 @@ def _run(experiment: Experiment, given: argparse.Namespace) -> None:
         quick=given.quick,
         factuals=given.factuals,
         reference=given.reference,
+        only=tuple(given.only or ()),
     )
     progress = ProgressLine(experiment.name)
     try:

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from mcce_lab.cli import main
-from mcce_lab.experiments import compare
 from mcce_lab.experiments.summary import (
     MEASURES,
     by_method,
@@ -133,11 +132,9 @@ def test_the_front_is_what_nothing_beats():
 
 
 @pytest.mark.slow
-def test_cells_are_run_once_saved_and_shown(bench_cache, tmp_path, capsys, monkeypatch):
+def test_cells_are_run_once_saved_and_shown(bench_cache, tmp_path, capsys):
     named = ["MCCE sparse", "NICE"]
-    some = [method for method in compare.METHODS if method.name in named]
-    monkeypatch.setattr(compare, "METHODS", some)
-    run = ["compare", "--quick", "--seeds", "1", "--out", str(tmp_path)]
+    run = ["compare", "--quick", "--seeds", "1", "--out", str(tmp_path), "--only", *named]
 
     assert main(run) == 0
 
@@ -161,6 +158,12 @@ def test_cells_are_run_once_saved_and_shown(bench_cache, tmp_path, capsys, monke
     assert steps[0].endswith("NICE")
     pd.testing.assert_frame_equal(pd.read_csv(saved), people)
     assert "| german | network | NICE |" in (tmp_path / "compare.md").read_text(encoding="utf-8")
+
+
+def test_a_method_that_is_unknown_is_an_error(tmp_path, capsys):
+    assert main(["compare", "--only", "Dice", "--out", str(tmp_path)]) == 2
+
+    assert "There is no 'Dice' to try, only MCCE paper; MCCE sparse;" in capsys.readouterr().err
 
 
 def test_a_run_without_any_data_says_what_is_missing(tmp_path, capsys):

@@ -289,6 +289,9 @@ def test_what_cannot_be_run_is_an_error_that_says_what_to_do(tmp_path, capsys, m
     unknown = said("experiments", "coasts")
     assert unknown.startswith("mcce-lab: There is no experiment 'coasts', only costs")
     assert unknown.count("\n") == 1, "one line, no traceback"
+    assert "leave --only out" in said("experiments", "costs", "--only", "trees", *out)
+    trees = said("experiments", "generators", "--only", "tree", *out)
+    assert "There is no 'tree' to try, only trees; forest; ctree;" in trees
     assert "invalid choice: 'germn'" in said("compare", "--dataset", "germn")
     assert "must be a whole number >= 1" in said("experiments", "costs", "--seeds=0")
     assert "folder" in said("experiments", "costs", "--data", str(tmp_path / "nowhere"), *out)

@@ -43,7 +43,8 @@ def run_cell(cell: Cell, options: Options, step: Callable[[str], None]) -> None:
     """Run the methods of a cell that were not run before, and save its two tables."""
     saved = [_read(cell_path(options.out, cell, kind)) for kind in (PEOPLE, BY_METHOD)]
     done = set(saved[1]["method"])
-    todo = [method for method in METHODS if method.can_run(cell) and method.name not in done]
+    wanted = options.chosen(method.name for method in METHODS)
+    todo = [m for m in METHODS if m.can_run(cell) and m.name in wanted and m.name not in done]
     if not todo:
         return
     with threadpool_limits(1):
@@ -185,7 +186,7 @@ BASE = "MCCE balanced"
 def run(options: Options, progress: ProgressLine) -> Report:
     """Run all cells that are not there yet, and sum them up."""
     cells = list(plan(options))
-    progress.plan(len(cells) * len(METHODS))
+    progress.plan(len(cells) * len(options.chosen(method.name for method in METHODS)))
     done, left_out = [], {}
     for cell in cells:
         try:
@@ -239,4 +240,5 @@ EXPERIMENT = Experiment(
     run=run,
     datasets=("adult", "gmc", "german", "fico"),
     in_paper=False,
+    has_variants=True,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from io import StringIO
@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import pandas as pd
 from tqdm import tqdm
+
+from mcce.errors import ParameterError
 
 from ..datasets import DatasetName
 
@@ -45,6 +47,8 @@ class Options:
         first of those that it was not trained on.
     reference : Path or None
         Folder with the answers of the authors' code.
+    only : tuple of str
+        Names of the methods or variants to try; all if none is named.
     """
 
     datasets: tuple[DatasetName, ...]
@@ -54,6 +58,15 @@ class Options:
     quick: bool
     factuals: Factuals = "paper"
     reference: Path | None = None
+    only: tuple[str, ...] = ()
+
+    def chosen(self, names: Iterable[str]) -> list[str]:
+        """Those of some names that are to be tried."""
+        known = list(names)
+        for name in self.only:
+            if name not in known:
+                raise ParameterError(f"There is no {name!r} to try, only {'; '.join(known)}.")
+        return [name for name in known if name in (self.only or known)]
 
 
 def published(name: str, **cells: Any) -> pd.DataFrame:
@@ -204,6 +217,8 @@ class Experiment:
         Whether it needs the answers of the authors' code.
     in_paper : bool
         Whether it is one of the paper's: these are what ``all`` runs.
+    has_variants : bool
+        Whether it may try only some of what it tries.
     """
 
     name: str
@@ -212,3 +227,4 @@ class Experiment:
     datasets: tuple[DatasetName, ...]
     needs_reference: bool = False
     in_paper: bool = True
+    has_variants: bool = False

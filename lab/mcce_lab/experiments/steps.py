@@ -98,7 +98,8 @@ def _experiment(
     """An experiment that tries variants of a step; the first is what others are compared with."""
 
     def run(options: Options, progress: ProgressLine) -> Report:
-        tried, runs = variants(options), []
+        makes, runs = variants(options), []
+        tried = {variant: makes[variant] for variant in options.chosen(makes)}
         progress.plan(len(options.datasets) * (1 + options.seeds * len(tried)))
         for dataset in options.datasets:
             progress.step(f"{dataset}: rows and predictor")
@@ -116,7 +117,7 @@ def _experiment(
         finish(report, table)
         return report
 
-    return Experiment(name, title, run, ALL_DATA, in_paper=in_paper)
+    return Experiment(name, title, run, ALL_DATA, in_paper=in_paper, has_variants=True)
 
 
 def _saved_runs(

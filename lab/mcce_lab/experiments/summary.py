@@ -185,12 +185,7 @@ def front(table: pd.DataFrame, x: str, y: str) -> pd.Series[bool]:
     return pd.Series(~(no_worse & better).any(axis=0), index=table.index)
 
 
-AXES = {
-    "l1": "l1, range-scaled",
-    "outlier_factor": "local outlier factor",
-    "isolation": "isolation forest",
-    "density": "minus log density, compressed",
-}
+AXES = {"l1": "l1, range-scaled", "isolation": "isolation forest"}
 # One marker for each of our searches; rivals of a family share a marker and differ in colour.
 SEARCH_MARKERS = dict(zip(SEARCHES, "*osP^", strict=True))
 MARKERS = dict(
@@ -199,29 +194,35 @@ MARKERS = dict(
     )
 )
 TICKS = [1, 2, 3, 5, 10, 20]
+N_COLUMNS = 4
 # Means over fewer people say little of a method.
 MIN_COVERAGE = 0.5
 
 
 def draw_fronts(table: pd.DataFrame) -> Any:
-    """Sparsity against l1 and three judges, a row of panels per data set and kind of predictor."""
+    """Sparsity against l1, then against a judge, a panel per data set and kind of predictor."""
     table = table[table["coverage"] >= MIN_COVERAGE]
     cases = list(table.groupby(CASE, sort=False))
-    figure, axes = panels(len(cases), len(AXES), size=(3.6, 3.0))
+    n_lines = -(-len(cases) // N_COLUMNS)
+    figure, axes = panels(n_lines * len(AXES), min(len(cases), N_COLUMNS), size=(3.4, 2.8))
     looks, ours = _looks(), [method.name for method in METHODS if method.is_ours]
-    for line, ((name, box), rows) in zip(axes, cases, strict=True):
-        for panel, (axis, title) in zip(line, AXES.items(), strict=True):
+    for axis, lines in zip(AXES, np.split(axes, len(AXES)), strict=True):
+        for panel in lines.flat[len(cases) :]:
+            panel.set_axis_off()
+        for panel, ((name, box), rows) in zip(lines.flat, cases, strict=False):
             for _, row in rows.iterrows():
                 _draw_point(panel, row, axis, looks[row["method"]])
             some = rows[rows["method"].isin(ours)]
             best = some[front(some, "sparsity", axis)].sort_values("sparsity")
             panel.plot(best["sparsity"], best[axis], color=OURS, linewidth=1, zorder=1)
-            panel.set(xscale="log", xlabel="changes per answer", ylabel=title)
+            panel.set(xscale="log", xlabel="changes per answer", ylabel=AXES[axis])
             panel.set_xticks(TICKS, [str(tick) for tick in TICKS])
             panel.minorticks_off()
             panel.set_title(f"{name}, {box}")
-        line[0].set_yscale("log")
-        line[0].yaxis.set_major_formatter("{x:g}")
+            if axis == "l1":
+                panel.set_yscale("log")
+                panel.yaxis.set_major_formatter("{x:g}")
+                panel.yaxis.set_minor_formatter("")
     legend_below(figure, axes, n_columns=6)
     return figure
 
