@@ -77,6 +77,7 @@ def reproduction(folder: Path) -> pd.DataFrame:
 
 
 REPRODUCED = {
+    "splits": "test AUC of the networks",
     "costs": "costs of MCCE",
     "authors": "the authors' code, same network and people",
     "samples": "K from 10 to 25,000",

@@ -6,13 +6,13 @@ from .compare import EXPERIMENT as COMPARE
 from .example import EXPERIMENT as _EXAMPLE
 from .experiment import Experiment, Options, ProgressLine, Report
 from .manifold import EXPERIMENT as _MANIFOLD
-from .paper import CHANGES, COSTS, DRAWS, FOREST, LEVELS, PRIVACY, SAMPLES, UNCONDITIONED
+from .paper import CHANGES, COSTS, DRAWS, FOREST, LEVELS, PRIVACY, SAMPLES, SPLITS, UNCONDITIONED
 from .report import ensure_folder, write_report
 from .scaling import MIMIC, SCALING
 from .steps import DISTANCES, GENERATORS, PRIVATE, VISIT_ORDER
 
 _IN_ORDER = (
-    *(COSTS, CHANGES, _AUTHORS, _EXAMPLE, SAMPLES, _MANIFOLD, SCALING, PRIVACY),
+    *(COSTS, SPLITS, CHANGES, _AUTHORS, _EXAMPLE, SAMPLES, _MANIFOLD, SCALING, PRIVACY),
     *(LEVELS, FOREST, UNCONDITIONED, DRAWS, MIMIC),
     *(GENERATORS, DISTANCES, PRIVATE, VISIT_ORDER),
 )
