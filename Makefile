@@ -83,7 +83,7 @@ bench: .venv/dev.stamp  ## how fast, against a vectorised scikit-learn + NumPy i
 bench-search: .venv/dev.stamp  ## how good the searches are, against NICE, and what they cost
 	PYTHONPATH=benchmarks $(BIN)/python lab/benchmarks/search.py
 	PYTHONPATH=benchmarks $(BIN)/python lab/benchmarks/evaluations.py
-	PYTHONPATH=benchmarks $(BIN)/python lab/benchmarks/single_changes.py
+	$(BIN)/python benchmarks/coverage.py single
 	$(BIN)/python benchmarks/widths.py
 	$(BIN)/python benchmarks/plausibility_calibration.py
 

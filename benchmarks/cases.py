@@ -6,21 +6,24 @@ to the checkout. A case without its files is skipped with a message.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
+import sklearn
 
-from mcce.datasets import Dataset
+from mcce.errors import ParameterError
 from mcce_lab import datasets
 from mcce_lab.datasets import ABOVE_ZERO, DatasetError
+from mcce_lab.experiments.authors import read_reference
 from mcce_lab.experiments.case import Case
-from mcce_lab.experiments.predictors import NETWORK_SETTINGS, Predictor
-from measure import log
-from predictors import read_network, train_boosting, train_forest, train_network
+from mcce_lab.experiments.predictors import BlackBoxKind, black_box, train_black_box
+from measure import OUT, log
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 DATA = SHARED / "data"
@@ -28,16 +31,10 @@ N_FACTUALS = 1000
 
 
 def load(name: str) -> Case | None:
-    """The case of a name, or None if its data are missing.
-
-    Text columns become pandas categories, which the baseline passes to the predictor too.
-    """
+    """The case of a name, or None if its data are missing."""
     try:
-        case = LOADERS[name]()
-        texts = case.train.select_dtypes(exclude="number").columns
-        levels = {name: pd.CategoricalDtype(sorted(case.train[name].unique())) for name in texts}
-        return replace(case, train=case.train.astype(levels), factuals=case.factuals.astype(levels))
-    except (FileNotFoundError, DatasetError) as error:
+        return LOADERS[name]()
+    except (FileNotFoundError, DatasetError, ParameterError) as error:
         log(f"{name} is skipped: {error} (data are expected in ../shared)")
         return None
 
@@ -70,87 +67,65 @@ def gaussian(p: int, n_train: int, n_factuals: int, n_samples: int) -> Case:
 
 def _reference(name: str) -> Case:
     """Adult or German Credit with the authors' rows, factuals and predictor."""
-    folder = SHARED / "reference" / name
-    meta = json.loads((folder / "meta.json").read_text())
-    train = pd.read_csv(folder / "train.csv.gz", index_col="row")
-    factuals = pd.read_csv(folder / "factuals.csv.gz", index_col="row")
-    return Case(
-        name,
-        train.drop(columns=meta["target"]),
-        factuals.drop(columns=[meta["target"], "pred_prob"]),
-        meta["immutables"],
-        read_network(folder / "model.npz"),
-        outcome=train[meta["target"]] == 1,
-    )
+    return read_reference(SHARED / "reference" / name).case
 
 
-def _trained(name: str, data: Dataset) -> Case:
-    """A data set, a network with the paper's settings, and the first rows that it declines."""
+def _trained(name: str, of: Any, kind: BlackBoxKind, **selection: Any) -> Case:
+    """A data set, a predictor with the paper's settings, and the first rows that it declines."""
+    data = datasets.load(of, folder=DATA, **selection)
+    predict = _cached(f"{name}-{kind}", lambda: black_box(data, kind).predict)
     rows, outcome = data.features, data.target == data.desired
-    settings = NETWORK_SETTINGS[data.card["name"]]
-    network = train_network(name, rows, outcome.to_numpy(), settings)
-    factuals = _first_declined(rows, network)
-    return Case(name, rows, factuals, data.immutable, network, outcome=outcome)
+    factuals = _first_declined(rows, predict)
+    return Case(name, rows, factuals, data.immutable, predict, outcome=outcome)
 
 
-def _boosted(name: str, data: Dataset) -> Case:
-    """A data set, boosted trees with categorical splits, and the first rows that they decline."""
-    rows, outcome = data.features, data.target == data.desired
-    boosting = train_boosting(name, rows, outcome.to_numpy())
-    factuals = _first_declined(rows, boosting)
-    return Case(name, rows, factuals, data.immutable, boosting, outcome=outcome)
+def _cached(name: str, make: Callable[[], Any]) -> Any:
+    """The object cached under this name for this scikit-learn, made on first use."""
+    path = OUT / f"{name}-{sklearn.__version__}.joblib"
+    if not path.exists():
+        log(f"making {name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        joblib.dump(make(), path, compress=3)
+    return joblib.load(path)
 
 
 def _adult_forest() -> Case:
     """The authors' Adult with the random forest of the paper's appendix."""
     adult = _reference("adult")
     assert adult.outcome is not None
-    forest = train_forest("adult-forest", adult.train, adult.outcome.to_numpy())
+    train = partial(train_black_box, adult.train, adult.outcome, None, "forest")
+    forest = _cached("adult-forest", lambda: train().predict)
     factuals = _first_declined(adult.train, forest)
     return replace(adult, name="adult-forest", factuals=factuals, predictor=forest)
 
 
-def _first_declined(rows: pd.DataFrame, predictor: Predictor) -> pd.DataFrame:
+def _first_declined(rows: pd.DataFrame, predict: Callable[[pd.DataFrame], Any]) -> pd.DataFrame:
     """The first rows of the file with a score below one half."""
-    return rows[predictor(rows) < 0.5].head(N_FACTUALS)
-
-
-def _fico() -> Case:
-    """HELOC without its empty assessments."""
-    data = datasets.load("fico", form="paper", rows="known", folder=DATA)
-    return _trained("fico", data)
-
-
-def _gmc() -> Case:
-    """Give Me Some Credit, complete rows."""
-    data = datasets.load("gmc", form="paper", folder=DATA)
-    return _trained("gmc", data)
-
-
-def _adult_all_levels() -> Case:
-    """Adult as published by UCI, with 14 features and up to 42 levels."""
-    data = datasets.load("adult", folder=DATA)
-    return _trained("adult-all-levels", data)
+    return rows[predict(rows) < 0.5].head(N_FACTUALS)
 
 
 def _gmc_quarter() -> Case:
-    """The quarter of Give Me Some Credit that published comparisons use; the network of all."""
-    whole = _gmc()
-    rows = whole.train.loc[
-        datasets.load("gmc", form="paper", rows="quarter", folder=DATA).features.index
-    ]
+    """A quarter of Give Me Some Credit without outliers, with the network of all rows."""
+    whole = LOADERS["gmc"]()
+    near = datasets.load("gmc", form="paper", rows="filtered", folder=DATA).features.index
+    rows = whole.train.loc[near].sample(frac=0.25, random_state=0)
     factuals = _first_declined(rows, whole.predictor)
     return replace(whole, name="gmc-quarter", train=rows, factuals=factuals)
 
 
 LOADERS: dict[str, Callable[[], Case]] = {
-    "adult": lambda: _reference("adult"),
-    "gmc": _gmc,
-    "fico": _fico,
-    "german": lambda: _reference("german"),
-    "adult-all-levels": _adult_all_levels,
+    "adult": partial(_reference, "adult"),
+    "gmc": partial(_trained, "gmc", "gmc", "perceptron", form="paper"),
+    "fico": partial(_trained, "fico", "fico", "perceptron", form="paper", rows="known"),
+    "german": partial(_reference, "german"),
+    "adult-all-levels": partial(_trained, "adult-all-levels", "adult", "perceptron"),
     "adult-forest": _adult_forest,
     "gmc-quarter": _gmc_quarter,
-    "adult-boosting": lambda: _boosted("adult-boosting", datasets.load("adult", folder=DATA)),
-    "german-boosting": lambda: _boosted("german-boosting", datasets.load("german")),
+    "adult-boosting": partial(_trained, "adult-boosting", "adult", "boosting"),
+    "german-boosting": partial(_trained, "german-boosting", "german", "boosting"),
 }
+# Those of the comparison of searches.
+SEARCHED = (
+    *("adult", "german", "fico", "gmc-quarter", "adult-forest"),
+    *("adult-boosting", "adult-all-levels", "german-boosting"),
+)

@@ -1,11 +1,15 @@
-"""Who has an answer when few features are mutable: the search against a grid of allowed values.
+"""What searches miss that trying all values finds: an answer, or one with a single change.
 
-For each data set three features that people can act on are mutable, two of them in one direction
-only. A person is solvable if a grid over these features (their own value, and 15 quantiles of the
-training values or all levels) holds a row that is valid, allowed and plausible enough, and keeps
-the relations that hold in all training rows. Every solvable person should have an answer.
+``python benchmarks/coverage.py grid``: for each data set three features that people can act on are
+mutable, two of them in one direction only. A person is solvable if a grid over these features
+(their own value, and 15 quantiles of the training values or all levels) holds a row that is valid,
+allowed and plausible enough, and keeps the relations that hold in all training rows. Every solvable
+person should have an answer.
 
-Usage: ``python benchmarks/coverage.py [--people 60] [--rows 4000] [names of data sets]``.
+``python benchmarks/coverage.py single``: each mutable feature alone is set to each of its training
+values, of many numbers to 200 at even ranks. One change is enough if one of these rows could be
+returned and is no copy of a training row, which searches return last. Everybody for whom it is
+enough should get one change from "sparse" and from "near".
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Iterator, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -22,6 +26,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from cases import DATA, SEARCHED, load
 from mcce import MCCE, McceWarning, Search
 from mcce.candidates import pair_rows
 from mcce.constraints import only_down, only_up
@@ -30,9 +35,11 @@ from mcce.explainer import requirements_of
 from mcce.postprocess.filters import IsPlausible
 from mcce.tables.schema import OWN
 from mcce_lab import datasets
+from mcce_lab.experiments.case import Case
+from mcce_lab.experiments.cells import Draw
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 N_QUANTILES = 15
+MAX_VALUES, N_AT_ONCE = 200, 64
 CASES: dict[str, tuple[list[str], list[Any]]] = {
     "german": (
         ["Duration", "CreditAmount", "Savings"],
@@ -67,12 +74,15 @@ def grid_of(train: pd.DataFrame, person: pd.DataFrame, mutable: list[str]) -> pd
     return grid.assign(**{name: rows[name].to_numpy() for name in mutable}).astype(train.dtypes)
 
 
-def is_solvable(explainer: MCCE, search: Search, train: pd.DataFrame, person: pd.DataFrame) -> bool:
-    """Whether the grid holds a valid, allowed and plausible row."""
-    mutable = [explainer.schema_.names[at] for at in explainer.schema_.mutable]
-    grid = grid_of(train, person, mutable)
-    rows = grid[explainer.decision_.score(grid).valid].reset_index(drop=True)
-    return bool(may_return(explainer, search, person, rows).any())
+def is_solvable(explainer: MCCE, search: Search, person: pd.DataFrame, tried: pd.DataFrame) -> bool:
+    """Whether one of some rows is valid, allowed and plausible."""
+    rows = tried[explainer.decision_.score(tried).valid].reset_index(drop=True)
+    # One is enough: plausibility is not computed for all of many.
+    pieces = (rows.iloc[at : at + N_AT_ONCE] for at in range(0, len(rows), N_AT_ONCE))
+    return any(
+        may_return(explainer, search, person, piece.reset_index(drop=True)).any()
+        for piece in pieces
+    )
 
 
 def may_return(
@@ -122,7 +132,10 @@ def measure(name: str, n_rows: int, n_people: int, search: Search) -> dict[str, 
     explained = time.process_time()
     answered = (result.people["status"] == "answered").to_numpy()
     solvable = np.array(
-        [is_solvable(explainer, search, train, people.iloc[[at]]) for at in range(len(people))]
+        [
+            is_solvable(explainer, search, person, grid_of(train, person, mutable))
+            for person in (people.iloc[[at]] for at in range(len(people)))
+        ]
     )
     return {
         "data": name,
@@ -137,16 +150,66 @@ def measure(name: str, n_rows: int, n_people: int, search: Search) -> dict[str, 
     }
 
 
+def single_changes(
+    train: pd.DataFrame, person: pd.DataFrame, mutable: Sequence[str]
+) -> pd.DataFrame:
+    """A person's rows with one mutable feature changed to a training value, without copies."""
+    parts = [person.iloc[:0]]
+    for name in mutable:
+        values = train[name].drop_duplicates()
+        if pd.api.types.is_numeric_dtype(values.dtype):
+            values = values.sort_values()
+            at = np.linspace(0, len(values) - 1, min(len(values), MAX_VALUES)).round()
+            values = values.iloc[at.astype(np.int64)]
+        own = person[name].iloc[0]
+        values = values[(values != own) & ~(values.isna() & pd.isna(own))]
+        changed = person.iloc[np.zeros(len(values), dtype=np.int64)]
+        parts.append(changed.assign(**{name: values.to_numpy()}).astype(train.dtypes.to_dict()))
+    rows = pd.concat(parts, ignore_index=True)
+    copied = pd.concat([train, rows], ignore_index=True).duplicated().to_numpy()[len(train) :]
+    return rows[~copied]
+
+
+def measure_single(case: Case, n_people: int) -> Iterator[dict[str, Any]]:
+    """Who gets one change of those for whom it is enough, by search."""
+    draw = Draw.of(case, n_people, seed=0)
+    explainer = case.explainer(search="balanced").fit(draw.train)
+    for name in ("sparse", "near"):
+        search = Search(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", McceWarning)
+            result = explainer.set_params(search=name).explain(draw.people)
+        single = np.zeros(len(draw.people), dtype=bool)
+        single[result.owner[result.measures["sparsity"].to_numpy() == 1]] = True
+        enough = np.array(
+            [
+                is_solvable(
+                    explainer, search, person, single_changes(draw.train, person, case.mutable)
+                )
+                for person in (draw.people.iloc[[at]] for at in range(len(draw.people)))
+            ]
+        )
+        found, n_enough = int((enough & single).sum()), int(enough.sum())
+        line = {"case": case.name, "search": name, "people": len(enough), "enough": n_enough}
+        yield line | {"share found": round(found / max(n_enough, 1), 3)}
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("question", choices=("grid", "single"))
     parser.add_argument("--people", type=int, default=60)
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--search", default="sparse")
-    parser.add_argument("names", nargs="*", default=list(CASES))
+    parser.add_argument("names", nargs="*")
     given = parser.parse_args()
-    search = Search(given.search)
-    lines = [measure(name, given.rows, given.people, search) for name in given.names or CASES]
+    if given.question == "grid":
+        search = Search(given.search)
+        names = given.names or CASES
+        lines = [measure(name, given.rows, given.people, search) for name in names]
+    else:
+        cases = [case for name in given.names or SEARCHED if (case := load(name)) is not None]
+        lines = [line for case in cases for line in measure_single(case, given.people)]
     print(pd.DataFrame(lines).to_string(index=False))
 
 

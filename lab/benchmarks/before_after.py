@@ -3,19 +3,17 @@
 ``PYTHONPATH=benchmarks python lab/benchmarks/before_after.py against CHECKOUT`` compares this
 checkout with another one that has its own ``.venv``. In steps: ``answers NAME`` writes the answers
 of the installed version to ``out/bench/answers/NAME``, run with the Python of either version;
-``compare BEFORE AFTER`` scores both. Name a search with its own required plausibility as
+``compare BEFORE AFTER`` measures both. Name a search with its own required plausibility as
 ``balanced@0.1``.
 
-People, training rows and predictor are those of :mod:`trials`. Local outlier factor, isolation
-forest and PCA residual (:mod:`implausibility`) are fitted on accepted rows that neither version has
-seen, and so is the plausibility model that gives the p-values: one for both versions, and neither
-searched with it, so an answer gains nothing from the chance errors of the model that selected it.
-:mod:`paired` compares the measures.
+People and training rows are those of :mod:`search`, and so are the measures: they are fitted on
+accepted rows that neither version has seen, by this version alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -28,92 +26,119 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mcce import MCCE, McceWarning, Search
-from measure import OUT, log, write
-from paired import tables
-from requirements import CASES
-from rivals import ContenderResult
-from trials import Trial, assess, load_trial
+from cases import SEARCHED, load
+from mcce import McceWarning, Search
+from mcce_lab.experiments.cells import Draw
+from mcce_lab.experiments.compare import Measures
+from measure import OUT, Table, log, write
 
 SEARCHES = ("sparse", "balanced", "plausible", "near")
-N_FACTUALS, SEEDS = 100, (0, 1, 2)
 FOLDER = OUT / "answers"
+# Measures, and whether differences are in % of the mean before.
+MEASURED = {
+    "sparsity": False,
+    "l1": True,
+    "plausibility": True,
+    "outlier_factor": True,
+    "isolation": True,
+    "pca_residual": True,
+}
+# Fewer people say nothing.
+MIN_PEOPLE = 10
 
 
 def main() -> None:
     """Write answers, or compare two versions."""
     options = _options()
     warnings.simplefilter("ignore", McceWarning)
-    if options.task == "answers":
-        with threadpool_limits(1):
-            for trial in _trials(options):
-                write_answers(trial, FOLDER / options.names[0], options.searches)
-        return
-    if options.task == "against":
-        _answer_in_processes(Path(options.names[0]).resolve(), options)
-        options.names = ["before", "after"]
-    before, after = (FOLDER / name for name in options.names)
     with threadpool_limits(1):
-        found = pd.concat(compare(_trials(options), before, after, options.searches))
-    shown = list(tables(found))
+        if options.task == "answers":
+            for draw in _draws(options):
+                write_answers(draw, FOLDER / options.names[0], options.searches)
+            return
+        if options.task == "against":
+            _answer_in_processes(Path(options.names[0]).resolve(), options)
+            options.names = ["before", "after"]
+        before, after = (FOLDER / name for name in options.names)
+        found = pd.concat(compare(_draws(options), before, after, options.searches))
+    shown = [answers_table(found), differences_table(found)]
     write(shown, "before_after")
     for table in shown:
         print(table.markdown())
 
 
-def write_answers(trial: Trial, folder: Path, searches: list[str]) -> None:
-    """Explain the factuals of a trial by each search, and write the best answers."""
-    explainer = _fitted(trial, trial.train)
+def write_answers(draw: Draw, folder: Path, searches: list[str]) -> None:
+    """Explain the people of a draw by each search, and write the best answers."""
+    explainer = draw.case.explainer(search="balanced", random_state=draw.seed).fit(draw.train)
     for name in searches:
         explainer.search = _search(name)
         started = time.process_time()
-        result = ContenderResult.of(explainer.explain(trial.factuals))
+        result = explainer.explain(draw.people)
         seconds = time.process_time() - started
-        log(f"{trial.case.name} {trial.seed} {name}: {len(result.owner)} in {seconds:.1f} CPU s")
-        path = _path(folder, trial, name)
+        log(f"{draw.case.name} {draw.seed} {name}: {len(result.owner)} in {seconds:.1f} CPU s")
+        path = _path(folder, draw, name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        each = result.n_scored / len(trial.factuals)
-        result.frame.assign(owner=result.owner, rows_per_person=each).to_parquet(path)
+        first = result.measures.index.get_level_values("rank") == 1
+        frame = result.frame[first].reset_index(drop=True)
+        each = result.n_evaluated / len(draw.people)
+        frame.assign(owner=result.owner[first], rows_per_person=each).to_parquet(path)
 
 
 def compare(
-    trials: Iterator[Trial], before: Path, after: Path, searches: list[str]
+    draws: Iterator[Draw], before: Path, after: Path, searches: list[str]
 ) -> Iterator[pd.DataFrame]:
-    """By trial and search one row per person: measures of both versions, side by side."""
-    for trial in trials:
-        unseen = trial.case.train.drop(index=trial.train.index)
-        evaluator = _fitted(trial, unseen)
+    """By draw and search one row per person: measures of both versions, side by side."""
+    for draw in draws:
+        measures = Measures.of(draw)
         for name in searches:
             old, _, _ = name.partition("@")
-            first = _measured(trial, evaluator, _path(before, trial, old)).add_suffix(" before")
-            second = _measured(trial, evaluator, _path(after, trial, name)).add_suffix(" after")
-            joined = first.join(second, how="outer")
-            named = joined.reindex(trial.factuals.index)
-            yield named.assign(case=trial.case.name, search=name)
+            paths = {"before": _path(before, draw, old), "after": _path(after, draw, name)}
+            both = [_measured(measures, path).add_suffix(f" {at}") for at, path in paths.items()]
+            table = pd.concat(both, axis=1).assign(case=draw.case.name, search=name)
+            yield table.assign(person=draw.people.index)
 
 
-def _measured(trial: Trial, evaluator: MCCE, path: Path) -> pd.DataFrame:
-    """Measures of written answers, by factual."""
+def _measured(measures: Measures, path: Path) -> pd.DataFrame:
+    """Measures of written answers, by person."""
     table = pd.read_parquet(path)
     owner, each = table.pop("owner").to_numpy(), table.pop("rows_per_person").to_numpy()
-    frame = table.astype(trial.factuals.dtypes.to_dict())
-    measured = assess(trial, ContenderResult(frame, owner)).rows
-    broken = np.zeros(len(frame), dtype=bool)
-    for found in evaluator.fitted_.relations or ():
-        if found.relation.holds(trial.case.train).all():
-            broken |= ~found.relation.holds(frame)
-    return measured.assign(
-        gower=measured["l1"] / frame.shape[1],
-        plausibility=evaluator.plausibility(frame).to_numpy(),
-        broken=broken,
-        rows_per_person=each,
-    )
+    frame = table.astype(measures.draw.people.dtypes.to_dict())
+    return measures.by_row(owner, frame).assign(rows=each[0] if len(each) else np.nan)
 
 
-def _fitted(trial: Trial, rows: pd.DataFrame) -> MCCE:
-    case = trial.case
-    settings: dict[str, Any] = {"immutable": case.immutable, "random_state": trial.seed}
-    return MCCE(case.predictor, case.desired, search="balanced", n_jobs=1, **settings).fit(rows)
+def answers_table(found: pd.DataFrame) -> Table:
+    """Means of both versions."""
+    lines = []
+    for names, rows in found.groupby(["case", "search"], sort=False):
+        cells = [" ".join(map(str, names))]
+        for measure in ("valid", "rows", "sparsity", "l1", "violation", "contradictions"):
+            pair = [rows[f"{measure} {when}"] for when in ("before", "after")]
+            means = [one.notna().mean() if measure == "valid" else one.mean() for one in pair]
+            cells.append(" → ".join(f"{mean:.3f}" for mean in means))
+        lines.append(cells)
+    headings = ["", "answered", "rows per person", "changes", "l1", "violations", "odd pairs"]
+    return Table("Answers", headings, lines, "Before → after, means over the people answered.")
+
+
+def differences_table(found: pd.DataFrame) -> Table:
+    """Differences, after minus before, on the people whom both answer, with 95 % intervals."""
+    lines = []
+    for names, rows in found.groupby(["case", "search"], sort=False):
+        both = rows.dropna(subset=["sparsity before", "sparsity after"])
+        cells = [" ".join(map(str, names)), str(len(both))]
+        for measure, relative in MEASURED.items():
+            unit = both[f"{measure} before"].mean() / 100 if relative else 1.0
+            gaps = (both[f"{measure} after"] - both[f"{measure} before"]) / unit
+            gaps = gaps.groupby(both["person"]).mean()
+            margin = 1.96 * gaps.std() / np.sqrt(len(gaps))
+            told = f"{gaps.mean():+.2f} ± {margin:.2f}"
+            beyond = abs(gaps.mean()) > margin
+            cells.append("" if len(gaps) < MIN_PEOPLE else f"**{told}**" if beyond else told)
+        lines.append(cells)
+    headings = [f"{name} %" if relative else name for name, relative in MEASURED.items()]
+    note = "In % of the mean before, sparsity in changes; bold is beyond chance. Plausibility is "
+    note += "better if larger, all others if smaller."
+    return Table("Paired differences", ["", "people", *headings], lines, note)
 
 
 def _search(name: str) -> Any:
@@ -123,8 +148,8 @@ def _search(name: str) -> Any:
     return Search(base, min_plausibility=float(share)) if share else name  # type: ignore[arg-type]
 
 
-def _path(folder: Path, trial: Trial, search: str) -> Path:
-    return folder / f"{trial.case.name}-{trial.seed}-{search}.parquet"
+def _path(folder: Path, draw: Draw, search: str) -> Path:
+    return folder / f"{draw.case.name}-{draw.seed}-{search}.parquet"
 
 
 def _answer_in_processes(checkout: Path, options: argparse.Namespace) -> None:
@@ -133,29 +158,33 @@ def _answer_in_processes(checkout: Path, options: argparse.Namespace) -> None:
     given += ["--people", str(options.people), "--searches"]
     named = list(dict.fromkeys(name.partition("@")[0] for name in options.searches))
     theirs, ours = str(checkout / ".venv/bin/python"), sys.executable
+    # People are drawn by the lab of this checkout in either version.
+    here = Path(__file__).resolve().parents[2]
+    path = os.pathsep.join(str(here / folder) for folder in ("lab", "benchmarks"))
     for python, name, searches in (
         (theirs, "before", named),
         (ours, "after", options.searches),
     ):
-        subprocess.run([python, __file__, "answers", name, *given, *searches], check=True)
+        command = [python, __file__, "answers", name, *given, *searches]
+        subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": path})
 
 
-def _trials(options: argparse.Namespace) -> Iterator[Trial]:
+def _draws(options: argparse.Namespace) -> Iterator[Draw]:
     for name in options.cases:
-        for seed in options.seeds:
-            trial = load_trial(name, seed, options.people)
-            if trial is not None:
-                yield trial
+        case = load(name)
+        for seed in options.seeds if case is not None else ():
+            assert case is not None
+            yield Draw.of(case, options.people, seed)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("task", choices=["answers", "compare", "against"])
     parser.add_argument("names", nargs="+", help="versions by names of your choice, or a checkout")
-    parser.add_argument("--cases", nargs="+", default=[*CASES])
+    parser.add_argument("--cases", nargs="+", default=[*SEARCHED])
     parser.add_argument("--searches", nargs="+", default=[*SEARCHES])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[*SEEDS])
-    parser.add_argument("--people", type=int, default=N_FACTUALS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--people", type=int, default=100)
     return parser.parse_args()
 
 

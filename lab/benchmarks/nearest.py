@@ -27,9 +27,10 @@ from scipy.sparse import lil_array  # type: ignore[import-untyped]
 from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from cases import load
 from mcce import MCCE, McceWarning, Search
+from mcce_lab.experiments.cells import Draw
 from measure import Table, log, write
-from trials import load_trial
 
 N_TREES, DEPTH, ENOUGH, SECONDS = 20, 4, 0.5, 60.0
 Floats = NDArray[np.float64]
@@ -207,17 +208,17 @@ def main() -> None:
 
 def measure(name: str, n_people: int) -> tuple[Floats, float, int]:
     """Ratios of people with an answer, rows scored a person, and how many have no answer."""
-    trial = load_trial(name, 20, 400)
-    if trial is None:
+    case = load(name)
+    if case is None:
         raise FileNotFoundError(f"The data of {name} are missing in ../shared.")
-    train = trial.train
-    forest = Forest(train, trial.case.decide(train))
-    scores = forest(trial.factuals)
-    people = trial.factuals[scores < ENOUGH].head(n_people)
+    draw = Draw.of(case, 400, seed=20)
+    train = draw.train
+    forest = Forest(train, case.decide(train))
+    people = draw.people[forest(draw.people) < ENOUGH].head(n_people)
     explainer = MCCE(
         forest,
         (ENOUGH, 1.0),
-        immutable=trial.case.immutable,
+        immutable=case.immutable,
         search=Search("nearest", min_plausibility=0.0),
         random_state=0,
     )
@@ -225,7 +226,7 @@ def measure(name: str, n_people: int) -> tuple[Floats, float, int]:
     l1 = pd.Series(result.measures["l1"].to_numpy(), index=result.owner)
     ratios = []
     for at in l1.index:
-        best = forest.optimum(people.iloc[[at]], trial.case.mutable)
+        best = forest.optimum(people.iloc[[at]], case.mutable)
         ratios.append(l1[at] / best)
         log(f"{name}: {at} {l1[at]:.4f}, at best {best:.4f}")
     known = np.array([ratio for ratio in ratios if np.isfinite(ratio)])

@@ -1,4 +1,4 @@
-"""The command ``mcce-lab``: run the paper's experiments, compare methods, join their tables."""
+"""The command ``mcce-lab``: run the paper's experiments, compare methods, fill tables of pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ examples:
   mcce-lab experiments costs --dataset german --quick
   mcce-lab experiments all --data FOLDER --reference FOLDER
   mcce-lab compare --data FOLDER
-  mcce-lab page --page page.md
+  mcce-lab page docs/comparison.md
 """
 
 
@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         option("--dataset", nargs="+", metavar="NAME", choices=NAMES, help="data sets")
         option("--seeds", type=_count, default=5, metavar="N", help="repetitions (default: 5)")
         option("--quick", action="store_true", help="small run on German Credit, to try things out")
+        option("--only", nargs="+", metavar="NAME", help="the methods or variants to try")
     experiments.add_argument(
         "--reference",
         type=Path,
@@ -76,10 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         default="paper",
         help="explain the first people of the file, as in the paper, or held-out people",
     )
-    page = commands.add_parser("page", help="join the tables and figures of finished experiments")
-    page.set_defaults(run=_write_page)
-    page.add_argument("--page", type=Path, metavar="FILE", help="the file (default: OUT/page.md)")
-    for command in (experiments, compare, page):
+    for command in (experiments, compare):
         command.add_argument(
             "--out",
             type=Path,
@@ -87,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
             default=Path("out/experiments"),
             help="folder for tables and figures (default: out/experiments)",
         )
+    page = commands.add_parser("page", help="write the tables of pages anew from their CSV files")
+    page.set_defaults(run=_write_pages)
+    page.add_argument("pages", nargs="+", type=Path, metavar="FILE", help="Markdown files")
     return parser
 
 
@@ -134,10 +135,12 @@ def _run_compare(given: argparse.Namespace) -> None:
 
 def _run(experiment: Experiment, given: argparse.Namespace) -> None:
     """Run an experiment, write its report and show where."""
-    from mcce.errors import McceWarning
+    from mcce.errors import McceWarning, ParameterError
 
     from .experiments import Options, ProgressLine, ensure_folder, write_report
 
+    if given.only and not experiment.has_variants:
+        raise ParameterError(f"{experiment.name} tries one thing alone: leave --only out.")
     ensure_folder(given.out)
     default = ("german",) if given.quick and experiment.datasets else experiment.datasets
     options = Options(
@@ -148,6 +151,7 @@ def _run(experiment: Experiment, given: argparse.Namespace) -> None:
         quick=given.quick,
         factuals=given.factuals,
         reference=given.reference,
+        only=tuple(given.only or ()),
     )
     progress = ProgressLine(experiment.name)
     try:
@@ -161,8 +165,9 @@ def _run(experiment: Experiment, given: argparse.Namespace) -> None:
     sys.stdout.write(f"{write_report(experiment, report, given.out)}\n")
 
 
-def _write_page(given: argparse.Namespace) -> None:
-    from .experiments import COMPARE, EXPERIMENTS, write_page
+def _write_pages(given: argparse.Namespace) -> None:
+    from .pages import render
 
-    page = given.page or given.out / "page.md"
-    sys.stdout.write(f"{write_page(given.out, page, [*EXPERIMENTS.values(), COMPARE])}\n")
+    for page in given.pages:
+        page.write_text(render(page), encoding="utf-8")
+        sys.stdout.write(f"{page}\n")

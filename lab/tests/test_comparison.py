@@ -9,14 +9,13 @@ import pandas as pd
 import pytest
 
 from mcce_lab.cli import main
-from mcce_lab.experiments import compare
-from mcce_lab.experiments.compare_summary import (
+from mcce_lab.experiments.summary import (
     MEASURES,
     by_method,
     dominance,
     front,
     interval,
-    on_common_people,
+    paired,
 )
 
 OURS, RIVALS = ["MCCE sparse", "MCCE near"], ["NICE", "FACE"]
@@ -81,19 +80,18 @@ def test_coverage_counts_everybody_and_means_those_with_an_answer():
     assert (found["sparsity"] <= found["sparsity_high"]).all()
 
 
-def test_common_people_are_those_whom_all_methods_answer():
-    people = table()
+def test_methods_are_paired_on_the_people_whom_both_answer():
+    people = table(NICE={"l1": 1.0})
     few = (people["method"] == "FACE") & (people["person"] >= 10)
-    some = (people["method"] == "NICE") & (people["person"] < 5)
-    people.loc[few | some, [*MEASURES]] = np.nan
+    people.loc[few, [*MEASURES]] = np.nan
 
-    found = on_common_people(people).set_index("method")
+    found = paired(people, "MCCE near").set_index("method")
 
-    assert list(found.index) == [*OURS, "NICE"]
-    assert set(found["left_out"]) == {"FACE"}
-    assert set(found["common_people"]) == {4 * 35}
-    common = people[(people["person"] >= 5) & (people["method"] == "MCCE near")]
-    assert found.loc["MCCE near", "l1"] == pytest.approx(common["l1"].mean())
+    assert found["common_people"].to_dict() == {**dict.fromkeys(OURS, 160), "NICE": 160, "FACE": 40}
+    some = people[(people["person"] < 10) & (people["method"] == "MCCE near")]
+    assert found.loc["FACE", "l1_base"] == pytest.approx(some["l1"].mean())
+    assert 0.9 < found.loc["NICE", "l1_difference_low"] < found.loc["NICE", "l1_difference"] < 1.1
+    assert found.loc["MCCE near", "l1_difference"] == 0
 
 
 def test_who_dominates_whom_is_found_unless_too_few_people_tell():
@@ -134,11 +132,9 @@ def test_the_front_is_what_nothing_beats():
 
 
 @pytest.mark.slow
-def test_cells_are_run_once_saved_and_shown(bench_cache, tmp_path, capsys, monkeypatch):
+def test_cells_are_run_once_saved_and_shown(bench_cache, tmp_path, capsys):
     named = ["MCCE sparse", "NICE"]
-    some = [method for method in compare.METHODS if method.name in named]
-    monkeypatch.setattr(compare, "METHODS", some)
-    run = ["compare", "--quick", "--seeds", "1", "--out", str(tmp_path)]
+    run = ["compare", "--quick", "--seeds", "1", "--out", str(tmp_path), "--only", *named]
 
     assert main(run) == 0
 
@@ -162,6 +158,12 @@ def test_cells_are_run_once_saved_and_shown(bench_cache, tmp_path, capsys, monke
     assert steps[0].endswith("NICE")
     pd.testing.assert_frame_equal(pd.read_csv(saved), people)
     assert "| german | network | NICE |" in (tmp_path / "compare.md").read_text(encoding="utf-8")
+
+
+def test_a_method_that_is_unknown_is_an_error(tmp_path, capsys):
+    assert main(["compare", "--only", "Dice", "--out", str(tmp_path)]) == 2
+
+    assert "There is no 'Dice' to try, only MCCE paper; MCCE sparse;" in capsys.readouterr().err
 
 
 def test_a_run_without_any_data_says_what_is_missing(tmp_path, capsys):

@@ -175,23 +175,6 @@ def test_give_me_some_credit_keeps_missing_cells_until_rows_are_chosen(tmp_path)
         assert (raw.desired, raw.immutable) == (0, ["age"])
 
 
-def test_the_listed_quarter_comes_in_the_order_of_its_list(tmp_path):
-    write(tmp_path, "gmc", gmc())
-    listed = tmp_path / "gmc_quarter_rows.csv"
-
-    with pytest.raises(DatasetError, match=r"needs gmc_quarter_rows.csv.gz or gmc_quarter_rows"):
-        load("gmc", rows="quarter", folder=tmp_path, verify=False)
-    listed.write_text("7\n3\n12\n")
-    quarter = load("gmc", form="paper", rows="quarter", folder=tmp_path, verify=False)
-
-    assert quarter.features.index.tolist() == quarter.target.index.tolist() == [7, 3, 12]
-    assert quarter.target.tolist() == [0, 0, 1]
-    for line in ("20", "-1", "7", "1.5", "x"):
-        listed.write_text(f"7\n{line}\n")
-        with pytest.raises(DatasetError, match=r"row numbers from 0 to 19.* but line 2 does not"):
-            load("gmc", rows="quarter", folder=tmp_path, verify=False)
-
-
 def test_a_wrong_folder_or_file_is_an_error_that_says_which(tmp_path):
     with pytest.raises(DatasetError, match=r"^folder must be a folder that holds data files, got"):
         load("adult", folder=tmp_path / "nowhere")
@@ -233,31 +216,15 @@ def test_a_cell_that_cannot_be_is_located_and_not_shown(tmp_path):
         load("german", folder=tmp_path, verify=False)
 
 
-def test_rubbish_and_huge_tables_are_refused(tmp_path):
+def test_rubbish_is_refused(tmp_path):
     whole = gzip.compress(adult().to_csv(index=False).encode())
-    for content, says in [
-        (b"", "adult.csv"),
-        (b"age,income\n39", "adult.csv"),
-        (b"\x1f\x8b\x08\x00rubbish", "adult.csv"),
-        (b"\xff\xfe", "adult.csv"),
-        (b"," * 10_000 + b"\n" + b"1\n" * 5_000, "more than .* It may be another file"),
-        (b"a,b\n" + b"," * 2_000_000, "more than .* It may be another file"),
-    ]:
+    for content in (b"", b"age,income\n39", b"\x1f\x8b\x08\x00rubbish", b"\xff\xfe"):
         (tmp_path / "adult.csv").write_bytes(content)
-        with pytest.raises(DatasetError, match=says):
+        with pytest.raises(DatasetError, match=r"adult\.csv"):
             load("adult", folder=tmp_path, verify=False)
-    with (tmp_path / "adult.csv").open("wb") as stream:
-        stream.truncate(2**40)
-    with pytest.raises(DatasetError, match="holds more than"):
-        load("adult", folder=tmp_path)
     (tmp_path / "adult.csv").unlink()
     (tmp_path / "adult.csv.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DatasetError, match=r"adult.csv.gz' cannot be read .* copy it again"):
-        load("adult", folder=tmp_path)
-    with gzip.open(tmp_path / "adult.csv.gz", "wb", compresslevel=1) as stream:
-        for _ in range(129):
-            stream.write(b"0" * 2**20)
-    with pytest.raises(DatasetError, match=r"more than .* It may be another file"):
         load("adult", folder=tmp_path)
 
 
@@ -316,8 +283,6 @@ def test_give_me_some_credit_gets_kaggle_s_labels(openml):
 
     assert found.target.tolist() == [1, 0]
     assert found.target.dtype == found.features["age"].dtype == np.int64
-    with pytest.raises(DatasetError, match="one folder, since a download may"):
-        load("gmc", rows="quarter", verify=False)
 
 
 def test_an_upload_that_is_something_else_is_refused(openml):

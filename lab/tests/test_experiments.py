@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from mcce.errors import ParameterError
 from mcce_lab.cli import main
@@ -37,66 +38,82 @@ def run(name, folder, *more):
 
 @pytest.mark.slow
 def test_costs_have_all_published_rows_and_ours(bench_cache, tmp_path, capsys):
-    tables = run("costs", tmp_path, "--factuals", "heldout")
+    tables = run("costs", tmp_path)
 
-    table = tables["results"].set_index("method")
+    table = tables["results"].set_index("setting")
     printed, ours = (table[table["source"] == who] for who in ("published", "ours"))
     assert capsys.readouterr().out == f"{tmp_path / 'costs.md'}\n"
     assert len(printed) == 7
     revise = printed.loc["REViSE", ["l0", "l1", "n_ce", "coverage"]].tolist()
     assert revise == [7.56, 2.28, 172, 0.86]
-    assert {"MCCE", "MCCE balanced"} <= set(ours.index)
+    assert ours.index.tolist() == ["MCCE", "MCCE balanced", "held-out people"]
     assert (ours[["coverage", "success"]] == 1).all(axis=None)
     assert (ours["violation"] == 0).all()
     assert ours.loc["MCCE", "l0"] <= 3.62
     assert ours.loc["MCCE balanced", "l0"] < ours.loc["MCCE", "l0"]
-    assert tables["published"]["what"].str.contains("held-out").any()
+    compared = tables["published"].set_index(["setting", "measure"])
+    assert set(compared.index.get_level_values(0)) == {"MCCE", "held-out people"}
+    assert compared["reproduced"].notna().sum() == 4, "there is no verdict on an AUC"
 
 
 @pytest.mark.slow
 def test_without_the_decision_fewer_people_have_a_counterfactual(bench_cache, tmp_path):
     known, unknown = (
-        run(name, tmp_path)["samples"].set_index("k") for name in ("samples", "unconditioned")
+        run(name, tmp_path)["results"].set_index("setting") for name in ("samples", "unconditioned")
     )
 
-    assert known.index.tolist() == [10, 50, 100]
+    assert known.index.tolist() == ["K = 10", "K = 50", "K = 100"]
     assert known["l0"].is_monotonic_decreasing
     assert known["n_ce"].is_monotonic_increasing
     assert (known[["model", "generate", "postprocess", "total"]] > 0).all(axis=None)
-    assert unknown.loc[10, "n_ce"] <= known.loc[10, "n_ce"]
+    assert unknown.loc["K = 10", "n_ce"] <= known.loc["K = 10", "n_ce"]
     assert (unknown["l0"] != known["l0"]).all(), "the trees differ"
+
+
+def test_most_draws_are_valid_with_the_decision_and_fewer_without(bench_cache, tmp_path):
+    table = run("draws", tmp_path)["draws"].set_index(["setting", "k"])
+
+    known, unknown = (table.loc[f"{how} the decision"] for how in ("with", "without"))
+    assert (known["valid_%"] > unknown["valid_%"]).all()
+    assert (table["valid_and_unique_%"] <= table["valid_%"]).all()
+    assert known["valid_and_unique_%"].is_monotonic_decreasing
+
+
+def test_changes_of_a_feature_go_up_or_down(bench_cache, tmp_path):
+    table = run("changes", tmp_path)["changes"].set_index("feature")
+
+    assert table["changed_%"].between(0, 100).all()
+    numbers = table[table["up_%"].notna()]
+    assert (numbers["up_%"] + numbers["down_%"]).tolist() == pytest.approx([100] * len(numbers))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["forest", "levels"])
 def test_another_predictor_or_form_is_run_next_to_the_usual_one(name, bench_cache, tmp_path):
-    variants = {
+    settings = {
         "forest": ["network", "forest", "forest, without copies"],
         "levels": ["two levels", "four levels", "all levels"],
     }
 
     table = run(name, tmp_path)["results"]
 
-    assert table["variant"].tolist() == variants[name]
+    assert table["setting"].tolist() == settings[name]
     assert (table[["coverage", "success"]] == 1).all(axis=None)
     assert (table["violation"] == 0).all()
 
 
-def test_excluded_copies_are_gone_and_the_page_joins_tables(bench_cache, tmp_path, capsys):
-    printed, drawn, without = (row for _, row in run("privacy", tmp_path)["copies"].iterrows())
-    page = tmp_path / "docs" / "all.md"
+def test_excluded_copies_are_gone(bench_cache, tmp_path):
+    tables = run("privacy", tmp_path)
 
-    assert main(["page", "--out", str(tmp_path), "--page", str(page)]) == 0
-
+    printed, drawn, without = (row for _, row in tables["results"].iterrows())
     assert (printed["n_ce"], printed["copies"]) == (200, 2)
     assert without["copies"] == 0
     assert without["l0"] >= drawn["l0"]
-    assert capsys.readouterr().out.splitlines()[-1] == str(page)
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith("## Privacy: ")
-    assert "| german | published | as drawn | 200 |" in text
-    (link,) = re.findall(r"\]\(([^)]+)\)", text)
-    assert (page.parent / link).is_file()
+    (compared,) = tables["published"].to_dict("records")
+    # Two in 200 beside ours in 40 people, both with the chance of a share.
+    share = drawn["copies"] / drawn["n_ce"]
+    error = 200 * np.sqrt(0.01 * 0.99 / 200 + share * (1 - share) / 200)
+    assert compared["difference_high"] - compared["difference"] == pytest.approx(2 * error)
 
 
 @pytest.mark.slow
@@ -119,9 +136,9 @@ def test_mimicked_sizes_are_timed_beside_the_real_data(bench_cache, tmp_path):
 TABLES = {
     "manifold": ("discriminator", {"protocol", "classifier", "accuracy", "auc"}),
     "scaling": ("combinations", {"n_test", "n_train", "p", "n_samples", "model", "total"}),
-    "visit-order": ("orders", {"order", "log_likelihood", "coverage"}),
-    "distances": ("answers", {"distance", "coverage", "l0", "l1"}),
-    "private": ("realism", {"dataset", "trees", "auc", "log_likelihood"}),
+    "visit-order": ("measures", {"order", "log_likelihood", "coverage"}),
+    "distances": ("measures", {"distance", "coverage", "l0", "l1", "other_answers_%"}),
+    "private": ("bound", {"dataset", "trees", "violations", "violations_without_noise"}),
 }
 
 
@@ -143,11 +160,11 @@ def test_generators_that_were_measured_are_not_measured_again(bench_cache, tmp_p
     assert main(command) == 2
     assert "needs torch" in capsys.readouterr().err
     measured = (tmp_path / "cells" / "generators-german-trees-0-quick.json").read_text()
-    for name in ("made", "ctgan"):
+    for name in ("made", "ctgan", "cgan"):
         path = tmp_path / "cells" / f"generators-german-{name}-0-quick.json"
         path.write_text(measured.replace('"trees"', f'"{name}"'))
 
-    table = run("generators", tmp_path)["answers"]
+    table = run("generators", tmp_path)["measures"]
 
     assert {"trees", "copula", "made", "ctgan", "private"} <= set(table["generator"])
     made, trees = (
@@ -204,11 +221,11 @@ def test_the_authors_costs_are_compared_whatever_the_order_of_their_answers(tmp_
 
     tables = run("authors", tmp_path / "out", *reference)
 
-    table, compared = tables["results"].set_index("code"), tables["published"].set_index("what")
+    table, compared = tables["results"].set_index("code"), tables["published"].set_index("measure")
     assert table.loc["authors'", ["l0", "n_ce", "total"]].tolist() == [1, 20, 6]
     assert table.loc["ours", "n_ce"] == 20
     for cost in ("l0", "l1"):
-        line = compared.loc[f"german {cost}"]
+        line = compared.loc[cost]
         assert line["published"] == pytest.approx(table.loc["authors'", cost])
         assert line["ours"] == pytest.approx(table.loc["ours", cost])
         assert line["difference_low"] <= line["ours"] - line["published"] <= line["difference_high"]
@@ -230,13 +247,27 @@ def test_a_reference_that_is_missing_damaged_or_scored_otherwise_is_an_error(tmp
 
 def test_a_comparison_has_an_interval_of_two_standard_errors_and_the_rounding():
     report = Report()
-    both = pd.DataFrame({"l0": [2.70, 2.71], "l0_sd": 1.0, "l1": 1.0, "l1_sd": 0.0, "n_ce": 200})
+    both = pd.DataFrame({"l0": [2.70, 2.71], "l0_sd": 1.0, "l1": [1.0, 2.0], "l1_sd": 0.0})
 
-    report.add_means("adult", both.loc[0], both.loc[1])
+    report.compare_means({"dataset": "adult"}, *both.assign(n_ce=200).iloc, "l0", "l1")
 
-    line = report.comparison.set_index("what").loc["adult l0"]
-    assert line["difference_high"] - line["difference"] == pytest.approx(2 * 0.1 + 0.005)
-    assert line["difference_low"] < 0 < line["difference_high"]
+    few, many = report.comparison.to_dict("records")
+    assert few["difference_high"] - few["difference"] == pytest.approx(2 * 0.1 + 0.005)
+    assert few["difference_low"] < 0 < few["difference_high"]
+    assert few["standard_errors"] == pytest.approx(0.1)
+    assert (few["reproduced"], many["reproduced"]) == (True, False)
+
+
+def test_a_number_of_people_is_compared_as_the_draws_that_it_is():
+    report = Report()
+    theirs, ours = {"n_ce": 633, "n_explained": 1000}, {"n_ce": 697, "n_explained": 1000}
+
+    report.compare_counts({"setting": "K = 10"}, theirs, ours, "n_ce", "n_explained")
+
+    (line,) = report.comparison.to_dict("records")
+    error = np.sqrt(0.633 * 0.367 / 1000 + 0.697 * 0.303 / 1000)
+    assert line["standard_errors"] == pytest.approx(0.064 / error)
+    assert not line["reproduced"]
 
 
 def test_the_command_lists_its_experiments(capsys):
@@ -258,6 +289,9 @@ def test_what_cannot_be_run_is_an_error_that_says_what_to_do(tmp_path, capsys, m
     unknown = said("experiments", "coasts")
     assert unknown.startswith("mcce-lab: There is no experiment 'coasts', only costs")
     assert unknown.count("\n") == 1, "one line, no traceback"
+    assert "leave --only out" in said("experiments", "costs", "--only", "trees", *out)
+    trees = said("experiments", "generators", "--only", "tree", *out)
+    assert "There is no 'tree' to try, only trees; forest; ctree;" in trees
     assert "invalid choice: 'germn'" in said("compare", "--dataset", "germn")
     assert "must be a whole number >= 1" in said("experiments", "costs", "--seeds=0")
     assert "folder" in said("experiments", "costs", "--data", str(tmp_path / "nowhere"), *out)
@@ -266,15 +300,13 @@ def test_what_cannot_be_run_is_an_error_that_says_what_to_do(tmp_path, capsys, m
     no_folder = said("experiments", "costs", "--quick", "--out", str(tmp_path / "file" / "reports"))
     assert "--out" in no_folder
     assert "rows and predictor" not in no_folder, "nothing is read before"
-    assert "has no report" in said("page", *out)
+    assert "cannot be read" in said("page", str(tmp_path / "nowhere.md"))
     monkeypatch.setenv("MCCE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(sys.modules, "torch", None)
     assert "pip install" in said("experiments", "costs", "--quick", *out)
 
 
 def test_a_kept_network_is_read_without_torch_and_has_the_stated_auc(bench_cache, monkeypatch):
-    from sklearn.metrics import roc_auc_score
-
     monkeypatch.setitem(sys.modules, "torch", None)
     german = load("german", form="paper")
 
@@ -285,19 +317,31 @@ def test_a_kept_network_is_read_without_torch_and_has_the_stated_auc(bench_cache
     assert roc_auc_score(good, box.predict(heldout)) == pytest.approx(box.auc, abs=1e-4)
 
 
-@pytest.mark.slow
 def test_a_black_box_is_kept_and_another_one_is_made_for_other_rows_or_seeds(tmp_path):
     german = load("german", form="paper")
     few = replace(german, features=german.features.head(200), target=german.target.head(200))
     longer = replace(few, features=few.features.assign(Duration=few.features["Duration"] + 1))
     files = lambda: len(list(tmp_path.iterdir()))
 
-    one, other = (black_box(few, "forest", cache=tmp_path) for _ in range(2))
+    one, other = (black_box(few, "perceptron", cache=tmp_path) for _ in range(2))
 
     assert files() == 1
     assert one.predict(few.features).tolist() == other.predict(few.features).tolist()
-    black_box(few, "forest", seed=1, cache=tmp_path)
-    black_box(longer, "forest", cache=tmp_path)
+    black_box(few, "perceptron", seed=1, cache=tmp_path)
+    black_box(longer, "perceptron", cache=tmp_path)
     assert files() == 3
     with pytest.raises(ParameterError, match="kind must be"):
         black_box(few, "svm")
+
+
+@pytest.mark.parametrize("kind", ["perceptron", "forest", "boosting"])
+def test_a_black_box_scores_rows_as_its_model_does(kind, tmp_path):
+    german = load("german")
+
+    box = black_box(german, kind, cache=tmp_path)
+
+    scores = box.predict(german.features)
+    heldout = german.target.loc[box.heldout] == "good"
+    assert ((scores >= 0) & (scores <= 1)).all()
+    assert roc_auc_score(heldout, box.predict(german.features.loc[box.heldout])) > 0.65
+    assert box.predict(german.features.iloc[::-1])[::-1].tolist() == pytest.approx(scores.tolist())

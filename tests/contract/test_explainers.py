@@ -31,7 +31,7 @@ def test_every_name_is_checked():
     with pytest.raises(ParameterError) as refused:
         MCCE(len, search="none").fit(pd.DataFrame({"age": [1.0, 2.0]}))
     kinds = {getattr(one, "func", one) for one in BASELINES.values()}
-    with_networks = {"CCHVAE", "CEM", "CLUE", "CRUDS", "REViSE", "Wachter"}  # lab/tests/deep
+    with_networks = {"CCHVAE", "CEM", "CLUE", "CRUDS", "LiCE", "REViSE", "Wachter"}  # lab/tests
 
     assert set(re.findall(r"'(\w+)'", str(refused.value))) - {"none"} == set(SEARCHES)
     assert {kind.__name__ for kind in kinds} | with_networks == set(mcce_lab.baselines.__all__)

@@ -30,7 +30,7 @@ FORMS: dict[str, Callable[..., Any]] = {
     "nice-near": partial(NICE, reward="proximity"),
     "spheres": Spheres,
     "face": FACE,
-    "face-density": partial(FACE, cost="density", n_neighbors=5),
+    "face-distance": partial(FACE, cost="distance", n_neighbors=5),
     "face-radius": partial(FACE, cost="unit", radius=1.5),
 }
 # Those that answer everybody who shares immutable values with an accepted training row.

@@ -15,6 +15,7 @@ from .deep import (
 )
 from .face import FACE
 from .growing_spheres import GrowingSpheres
+from .lice import LiCE
 from .nice import NICE, NearestUnlike
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "FACE",
     "NICE",
     "GrowingSpheres",
+    "LiCE",
     "NearestUnlike",
     "REViSE",
     "Wachter",

@@ -16,8 +16,8 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,8 @@ from sklearn.base import BaseEstimator
 from mcce import Counterfactuals, Decision, Schema
 from mcce.errors import McceWarning, NotFittedError
 from mcce.protocols import BoolArray, EncodedRows, IntArray, Kind, ScoredRows, make_decision
+
+from ..parameters import check_parameters, late_parameters
 
 REFUSED = "the predictor refuses the row that was found when it is called again"
 ALL_DECLINED = "the predictor declines all training rows"
@@ -96,24 +98,15 @@ class Found:
         return Found(self.owner[~rows], self.frame[~rows], reasons)
 
 
+@dataclass(eq=False, repr=False)
 class Baseline(BaseEstimator, ABC):
     """A method that is not MCCE, behind the same protocol: :class:`mcce.protocols.Explainer`."""
 
-    # Parameters that fit does not use: they may be changed after it.
-    AFTER_FIT: ClassVar[frozenset[str]] = frozenset()
-
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-    ) -> None:
-        self.predictor = predictor
-        self.desired = desired
-        self.immutable = immutable
-        self.kinds = kinds
+    predictor: Any
+    desired: Any = None
+    _: KW_ONLY
+    immutable: Sequence[Hashable] | None = None
+    kinds: Mapping[Hashable, Kind] | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from training data.
@@ -182,7 +175,7 @@ class Baseline(BaseEstimator, ABC):
         return result
 
     def _fit(self, X: Any, y: Any) -> None:
-        self._check()
+        check_parameters(self)
         started = time.perf_counter()
         rows = Schema.learn_rows(X, immutable=self.immutable, kinds=self.kinds)
         decision = make_decision(self.predictor, self.desired, adapter=rows.schema.adapter)
@@ -194,14 +187,15 @@ class Baseline(BaseEstimator, ABC):
 
     def _used_by_fit(self) -> dict[str, Any]:
         """Current values of the parameters that fit uses."""
+        late = late_parameters(self)
         given = self.get_params(deep=False)
-        return {name: _frozen(value) for name, value in given.items() if name not in self.AFTER_FIT}
+        return {name: _frozen(value) for name, value in given.items() if name not in late}
 
     def _explain(self, X: FrameT) -> Counterfactuals[FrameT]:
         """As :meth:`explain`, without the warning."""
         if not hasattr(self, "training_"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted. Call fit first.")
-        self._check()
+        check_parameters(self)
         for name, value in self._used_by_fit().items():
             before = self.learned_[name]
             if value is not before and (type(value) is not type(before) or value != before):
@@ -235,9 +229,6 @@ class Baseline(BaseEstimator, ABC):
             refused = np.isin(who[found.owner], result.owner)
             refused[refused] = ~valid
             found = found.without(refused, REFUSED)
-
-    def _check(self) -> None:
-        """Raise for a parameter that cannot work."""
 
     @abstractmethod
     def _learn(self, training: Training, y: Any) -> None:

@@ -10,9 +10,9 @@ Always true: all rows of a path have the person's immutable values; every answer
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,22 +20,10 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped]
 from scipy.sparse.csgraph import dijkstra  # type: ignore[import-untyped]
 
 from mcce.errors import ParameterError, shorten
-from mcce.protocols import (
-    EncodedRows,
-    FloatArray,
-    IntArray,
-    Kind,
-    check_choice,
-    check_count,
-    check_real,
-)
+from mcce.protocols import EncodedRows, FloatArray, IntArray, check_real
 
-from .baseline import (
-    Baseline,
-    Declined,
-    Found,
-    Training,
-)
+from ..parameters import Count, Share
+from .baseline import Baseline, Declined, Found, Training
 from .nearest import (
     Pairs,
     nearest_rows,
@@ -43,7 +31,6 @@ from .nearest import (
     put_in,
 )
 
-COSTS = ("unit", "distance", "density")
 ALONE = "no training row to go to has the same immutable values"
 CUT_OFF = "no path over training rows with the same immutable values leads to an accepted one"
 # The least cost of a step per distance, however dense its surroundings.
@@ -51,6 +38,17 @@ MIN_COST = 0.01
 NOWHERE = -1
 
 
+def _check_radius(name: str, value: Any) -> None:
+    if value is not None:
+        check_real(name, value, "None or a number > 0", zero=False)
+
+
+def _check_score(name: str, value: Any) -> None:
+    if value is not None and not (isinstance(value, Real) and np.isfinite(float(value))):
+        raise ParameterError(f"{name} must be None or a number, got {shorten(value)}.")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class FACE(Baseline):
     """Feasible and actionable counterfactual explanations.
 
@@ -78,9 +76,10 @@ class FACE(Baseline):
         Number of nearest rows that a row is joined to; equal rows count once.
     radius
         Joins all rows up to this distance instead, a sum of range-scaled differences.
-    cost : {"distance", "unit", "density"}
-        What a step costs: its distance, 1, or its distance times minus the logarithm of the density
-        between its ends. Equal rows are no step apart and cost 0.
+    cost : {"density", "distance", "unit"}
+        What a step costs: its distance times minus the logarithm of the density between its ends,
+        as published; its distance alone, by which nearly always the nearest accepted row is the
+        answer; or 1. Equal rows are no step apart and cost 0.
     min_score
         The least score of an answer; None asks only for the desired decision.
     min_density
@@ -125,25 +124,11 @@ class FACE(Baseline):
             3    3.0   3.0
     """
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        n_neighbors: int = 50,
-        radius: float | None = None,
-        cost: Literal["distance", "unit", "density"] = "distance",
-        min_score: float | None = None,
-        min_density: float = 0.0,
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.cost = cost
-        self.min_score = min_score
-        self.min_density = min_density
+    n_neighbors: Count = 50
+    radius: Annotated[float | None, _check_radius] = None
+    cost: Literal["density", "distance", "unit"] = "density"
+    min_score: Annotated[float | None, _check_score] = None
+    min_density: Share = 0.0
 
     def paths(self, X: Any) -> pd.DataFrame:
         """The paths from people to their answers.
@@ -178,16 +163,6 @@ class FACE(Baseline):
         levels: list[Any] = [people.index.take(at), steps["step"], steps["cost"]]
         index = pd.MultiIndex.from_arrays(levels, names=["factual", "step", "cost"])
         return people.in_given_order(frame).set_axis(index)
-
-    def _check(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
-        if self.radius is not None:
-            check_real("radius", self.radius, "None or a number > 0", zero=False)
-        check_choice("cost", self.cost, COSTS)
-        score = self.min_score
-        if score is not None and not (isinstance(score, Real) and np.isfinite(float(score))):
-            raise ParameterError(f"min_score must be None or a number, got {shorten(score)}.")
-        check_real("min_density", self.min_density, "a number from 0 to 1", most=1.0)
 
     def _learn(self, training: Training, y: Any) -> None:
         rows = training.rows

@@ -9,28 +9,15 @@ changes that :func:`~.space.undo_needless` finds needless are undone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mcce.protocols import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Kind,
-    check_count,
-    check_real,
-    check_whole,
-)
+from mcce.protocols import BoolArray, FloatArray, IntArray
 
-from .baseline import (
-    Baseline,
-    Declined,
-    Found,
-    Training,
-    blocks,
-)
+from ..parameters import Count, Late, Positive, Seed
+from .baseline import Baseline, Declined, Found, Training, blocks
 from .space import Space, search_complete, undo_needless
 
 INCOMPLETE = "a number is missing, and random points need complete numbers"
@@ -41,6 +28,7 @@ MAX_HALVINGS = 20
 MAX_FLIPS = 0.5
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GrowingSpheres(Baseline):
     """Random search in growing spheres.
 
@@ -98,31 +86,10 @@ class GrowingSpheres(Baseline):
     ([1], True)
     """
 
-    AFTER_FIT = frozenset({"n_samples", "radius", "max_shells", "random_state"})
-
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        n_samples: int = 1000,
-        radius: float = 0.2,
-        max_shells: int = 50,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.n_samples = n_samples
-        self.radius = radius
-        self.max_shells = max_shells
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check_count("n_samples", self.n_samples)
-        check_real("radius", self.radius, "a finite number > 0", zero=False)
-        check_count("max_shells", self.max_shells)
-        check_whole("random_state", self.random_state, 0, 2**64 - 1)
+    n_samples: Late[Count] = 1000
+    radius: Late[Positive] = 0.2
+    max_shells: Late[Count] = 50
+    random_state: Late[Seed] = 0
 
     def _learn(self, training: Training, y: Any) -> None:
         self.space_ = Space.learn(training.rows)

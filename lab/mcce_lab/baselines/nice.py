@@ -10,7 +10,6 @@ training row has an answer, and no answer of NICE changes more than the row it w
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,27 +18,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
 from mcce import Decision, Interval
-from mcce.protocols import (
-    BoolArray,
-    EncodedRows,
-    FloatArray,
-    IntArray,
-    Kind,
-    check_choice,
-    check_count,
-    check_flag,
-    check_whole,
-)
+from mcce.protocols import BoolArray, EncodedRows, FloatArray, IntArray
 
+from ..parameters import Count, Seed
 from .baseline import Baseline, Declined, Found, Training, blocks
 from .nearest import Pairs, cell_gaps, nearest_rows, put_in, usable_rows
 
-ROWS = ("same", "any")
 NO_ROW = "no accepted training row has the same immutable values"
 NO_JUSTIFIED = "no accepted training row with the desired outcome can be used"
 ROW_DECLINED = "the nearest accepted row is declined with the person's own immutable values"
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NearestUnlike(Baseline):
     """The nearest training row that the predictor decides as desired.
 
@@ -90,23 +80,8 @@ class NearestUnlike(Baseline):
     [60]
     """
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        rows: Literal["same", "any"] = "same",
-        justified: bool = False,
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.rows = rows
-        self.justified = justified
-
-    def _check(self) -> None:
-        check_choice("rows", self.rows, ROWS)
-        check_flag("justified", self.justified)
+    rows: Literal["same", "any"] = "same"
+    justified: bool = False
 
     def _learn(self, training: Training, y: Any) -> None:
         self.usable_: IntArray = usable_rows(training, y, justified=self.justified)
@@ -200,8 +175,6 @@ def _moments(numbers: FloatArray) -> tuple[float, float]:
     return (float(there.mean()), float(there.std()) or 1.0) if there.size else (0.0, 1.0)
 
 
-REWARDS = ("sparsity", "proximity", "plausibility")
-STARTS = ("same", "any")
 DECLINED = "the predictor declines the person with every mutable value of the nearest accepted rows"
 # Scores and errors of the same row may differ by this in two batches.
 DECIMALS = 10
@@ -209,6 +182,7 @@ DECIMALS = 10
 TINY = 1e-10
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NICE(Baseline):
     """Nearest instance counterfactual explanations.
 
@@ -270,32 +244,11 @@ class NICE(Baseline):
     [30, 60, 5]
     """
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        reward: Literal["sparsity", "proximity", "plausibility"] = "sparsity",
-        starts: Literal["same", "any"] = "same",
-        n_starts: int = 1,
-        justified: bool = False,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.reward = reward
-        self.starts = starts
-        self.n_starts = n_starts
-        self.justified = justified
-        self.random_state = random_state
-
-    def _check(self) -> None:
-        check_choice("reward", self.reward, REWARDS)
-        check_choice("starts", self.starts, STARTS)
-        check_count("n_starts", self.n_starts)
-        check_flag("justified", self.justified)
-        check_whole("random_state", self.random_state, 0, 2**32 - 1)
+    reward: Literal["sparsity", "proximity", "plausibility"] = "sparsity"
+    starts: Literal["same", "any"] = "same"
+    n_starts: Count = 1
+    justified: bool = False
+    random_state: Seed = 0
 
     def _learn(self, training: Training, y: Any) -> None:
         self.usable_: IntArray = usable_rows(training, y, justified=self.justified)

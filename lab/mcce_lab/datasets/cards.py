@@ -91,8 +91,6 @@ def describe(name: DatasetName) -> str:
             *_forms(of),
             "",
             *_selections(of),
-            "",
-            *_columns(of),
         ]
     )
 
@@ -110,14 +108,4 @@ def _selections(of: Card) -> list[str]:
     lines = ["| rows | how many | |", "|---|---|---|"]
     for name, selection in of["selections"].items():
         lines.append(f'| `"{name}"` | {selection["rows"]:,} | {selection["meaning"]} |')
-    return lines
-
-
-def _columns(of: Card) -> list[str]:
-    lines = ["| column | kind | levels or missing cells |", "|---|---|---|"]
-    for column in of["columns"]:
-        details = ", ".join(f"`{level}`" for level in column.get("levels", []))
-        if "n_missing" in column:
-            details = f"{column['n_missing']:,} missing"
-        lines.append(f"| `{column['name']}` | {column['kind']} | {details} |")
     return lines

@@ -18,7 +18,7 @@ from mcce.datasets import Dataset
 from mcce.protocols import check_choice, check_flag
 
 from .cards import DatasetName, card
-from .tables import DatasetError, check_cells, conform, find, listed_rows
+from .tables import DatasetError, check_cells, conform, find
 
 Form = Literal["raw", "levels", "paper"]
 EMPTY = -9
@@ -77,19 +77,14 @@ def load(
     rows = form_card["rows"] if rows is None else rows
     check_choice("rows", rows, of["selections"])
     check_flag("verify", verify)
-    source = find(of, folder)
-    table = conform(source.table, of, source.where)
+    found, where = find(of, folder)
+    table = conform(found, of, where)
     if verify:
-        check_cells(table, of, source.where)
+        check_cells(table, of, where)
     features: pd.DataFrame = table.drop(columns=of["target"])
-    if rows == "quarter":
-        features = features.iloc[listed_rows(of, source, len(features))]
-    else:
-        features = select(features, rows)
+    features = features.loc[SELECTIONS[rows](features)]
     if features.empty:
-        raise DatasetError(
-            f"{source.where} holds no rows of the selection {rows!r}. Choose other rows."
-        )
+        raise DatasetError(f"{where} holds no rows of the selection {rows!r}. Choose other rows.")
     return Dataset(
         features=shape(features, form_card),
         target=table[of["target"]].loc[features.index],
@@ -97,11 +92,6 @@ def load(
         immutable=list(form_card["immutable"]),
         card=of,
     )
-
-
-def select(features: pd.DataFrame, rows: str) -> pd.DataFrame:
-    """The rows of a selection that depends on the features alone."""
-    return features.loc[SELECTIONS[rows](features)]
 
 
 def shape(features: pd.DataFrame, form: Mapping[str, Any]) -> pd.DataFrame:

@@ -8,14 +8,11 @@ the target unchanged. What does not fit is an error, never a silent cast.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import os
 import warnings
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -28,108 +25,37 @@ from mcce.errors import McceError, McceWarning, ParameterError, shorten
 from .cards import NAMES, card
 
 VARIABLE = "MCCE_DATA"
-# More than any data set here has, and little enough for any machine.
-MAX_TABLE_BYTES, MAX_LINE_BYTES, MAX_TABLE_CELLS = 2**27, 2**16, 5 * 10**7
 
 
 class DatasetError(McceError, OSError, ValueError):
     """A data set cannot be found or read, or is not what its card says."""
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A table as read, and where from; ``folder`` is None unless the user named one."""
-
-    table: pd.DataFrame
-    where: str
-    folder: Path | None = None
-
-
-def find(of: Mapping[str, Any], folder: str | os.PathLike[str] | None) -> Source:
-    """The table of a card, from the first place that has it."""
+def find(of: Mapping[str, Any], folder: str | os.PathLike[str] | None) -> tuple[pd.DataFrame, str]:
+    """The table of a card, from the first place that has it, and where that is."""
     place = _folder(folder)
     path = None if place is None else _path(place, of["file"])
     if path is not None:
-        return Source(read(path), str(path), place)
+        return read(path), str(path)
     if folder is not None:
         raise DatasetError(
             f"There is no {_either(of['file'])} in {str(place)!r}, which holds {_listed(place)}."
         )
     if "bundled" in of:
         with as_file(files("mcce.datasets").joinpath(of["bundled"])) as bundled:
-            return Source(read(bundled), "the package")
+            return read(bundled), "the package"
     return _fetch(of, place)
 
 
-def listed_rows(of: Mapping[str, Any], source: Source, n_rows: int) -> list[int]:
-    """Row numbers, from 0, listed in a file next to the table."""
-    file = of["quarter_file"]
-    if source.folder is None:
-        raise DatasetError(
-            f"rows='quarter' needs {of['file']} and {file} in one folder, since a download may "
-            f"have other row numbers. Pass the folder as folder= or set {VARIABLE}."
-        )
-    path = _path(source.folder, file)
-    if path is None:
-        raise DatasetError(
-            f"rows='quarter' needs {_either(file)}, which is not in {str(source.folder)!r}. "
-            f"Choose other rows, or add the file: one row number of {of['file']} per line, from 0."
-        )
-    numbers = pd.to_numeric(read(path, header=None).iloc[:, 0], errors="coerce")
-    wrong = ~(numbers.ge(0) & numbers.lt(n_rows) & numbers.mod(1).eq(0)) | numbers.duplicated()
-    if wrong.any():
-        raise DatasetError(
-            f"{str(path)!r} must list different row numbers from 0 to {n_rows - 1}, one per line, "
-            f"but line {int(wrong.argmax()) + 1} does not."
-        )
-    return [int(number) for number in numbers]
-
-
-def read(path: Path, *, header: int | None = 0) -> pd.DataFrame:
+def read(path: Path) -> pd.DataFrame:
     """The table in a CSV file, gzipped or not; only empty cells and NA are missing."""
     try:
-        text = _contents(path)
-        _check_size(path, text)
-        return pd.read_csv(
-            io.BytesIO(text),
-            header=header,
-            keep_default_na=False,
-            na_values=["", "NA"],
-            low_memory=False,
-        )
-    except DatasetError:
-        raise
-    except (OSError, EOFError, ValueError, zlib.error, MemoryError) as error:
+        return pd.read_csv(path, keep_default_na=False, na_values=["", "NA"], low_memory=False)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise DatasetError(
             f"{str(path)!r} cannot be read as a CSV file ({type(error).__name__}). "
             "It may be damaged or truncated: copy it again."
         ) from None
-
-
-def _contents(path: Path) -> bytes:
-    """The bytes of a file, unpacked, of which no more are read than a data set has."""
-    if path.stat().st_size <= MAX_TABLE_BYTES:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            text: bytes = stream.read(MAX_TABLE_BYTES + 1)
-        if len(text) <= MAX_TABLE_BYTES:
-            return text
-    raise DatasetError(
-        f"{str(path)!r} holds more than {MAX_TABLE_BYTES} bytes, unpacked, which is more than any "
-        "data set here has. It may be another file: copy it again."
-    )
-
-
-def _check_size(path: Path, text: bytes) -> None:
-    """Raise for a table that would need far more memory than its bytes: many cells, long lines."""
-    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-    lengths = np.diff(ends, prepend=-1, append=len(text))
-    n_columns = text[: int(lengths[0])].count(b",") + 1
-    if lengths.max() > MAX_LINE_BYTES or lengths.size * n_columns > MAX_TABLE_CELLS:
-        raise DatasetError(
-            f"{str(path)!r} has lines of more than {MAX_LINE_BYTES} bytes, or more than "
-            f"{MAX_TABLE_CELLS} cells, which no data set here has. It may be another file: "
-            "copy it again."
-        )
 
 
 def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
@@ -167,7 +93,7 @@ def _listed(folder: Path | None) -> str:
     return listed or "nothing"
 
 
-def _fetch(of: Mapping[str, Any], tried: Path | None) -> Source:
+def _fetch(of: Mapping[str, Any], tried: Path | None) -> tuple[pd.DataFrame, str]:
     """The table from OpenML, its target renamed; scikit-learn caches the download."""
     from sklearn.datasets import fetch_openml
 
@@ -190,7 +116,7 @@ def _fetch(of: Mapping[str, Any], tried: Path | None) -> Source:
     if "labels" in there and of["target"] in table:
         labels = table[of["target"]].astype(object)
         table[of["target"]] = labels.map(lambda label: there["labels"].get(label, label))
-    return Source(table, where)
+    return table, where
 
 
 def conform(table: pd.DataFrame, of: Mapping[str, Any], where: str) -> pd.DataFrame:

@@ -9,6 +9,7 @@ the weights of a network and the authors' answers.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,8 @@ from mcce import metrics
 from mcce.errors import ParameterError
 
 from .case import STEPS, TOLERANCE, Case, average_over_seeds, measure_result, run_mcce
-from .experiment import (
-    Experiment,
-    Options,
-    ProgressLine,
-    Report,
-)
-from .predictors import Floats
+from .experiment import Experiment, Options, ProgressLine, Report
+from .predictors import Design, Network
 
 TABLES = ("train", "factuals", "reference_cfs")
 COSTS = ("l0", "l1")
@@ -35,33 +31,6 @@ COLUMNS = [
     *("dataset", "code", "l0", "l0_sd", "l1", "l1_sd", "n_ce", "copies_%", "seeds"),
     *("l0_seeds", "l1_seeds", *STEPS),
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class ReferenceNetwork:
-    """Standardised columns and indicators, ReLU layers and a sigmoid."""
-
-    arrays: dict[str, np.ndarray]
-
-    def __call__(self, frame: pd.DataFrame) -> Floats:
-        """P(desired) of each row."""
-        inputs = [self._input(frame, str(name)) for name in self.arrays["input_names"]]
-        hidden = np.column_stack(inputs) - self.arrays["natural_mean"]
-        hidden /= self.arrays["natural_sd"]
-        n_layers = sum(name.startswith("coef_") for name in self.arrays)
-        for layer in range(n_layers):
-            hidden = hidden @ self.arrays[f"coef_{layer}"] + self.arrays[f"intercept_{layer}"]
-            if layer < n_layers - 1:
-                hidden = np.maximum(hidden, 0.0)
-        return np.asarray(1.0 / (1.0 + np.exp(-hidden[:, 0])))
-
-    @staticmethod
-    def _input(frame: pd.DataFrame, name: str) -> Floats:
-        """A column, or the indicator of one of its levels: ``sex_Male``."""
-        if name in frame.columns:
-            return frame[name].to_numpy(dtype=np.float64)
-        column = max((c for c in frame.columns if name.startswith(f"{c}_")), key=len)
-        return (frame[column] == name[len(column) + 1 :]).to_numpy().astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +44,16 @@ class Reference:
 
 def read_reference(folder: Path) -> Reference:
     """Read the case of a folder."""
-    files = _files(folder)
+    paths = [folder / f"{name}.csv.gz" for name in TABLES]
+    wanted = (*paths, folder / "meta.json", folder / "model.npz")
+    missing = [path.name for path in wanted if not path.is_file()]
+    if missing:
+        raise ParameterError(
+            f"The answers of the authors' code need {', '.join(missing)} in {str(folder)!r}. "
+            "Use --reference to name the folder that holds a folder for each data set."
+        )
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-    train, people, answers = (pd.read_csv(path, index_col="row") for path in files)
-    with np.load(folder / "model.npz") as arrays:
-        network = ReferenceNetwork({name: arrays[name] for name in arrays.files})
+    train, people, answers = (pd.read_csv(path, index_col="row") for path in paths)
     rows = train.drop(columns=meta["target"])
     texts = rows.select_dtypes(exclude="number").columns
     levels = {name: pd.CategoricalDtype(sorted(rows[name].unique())) for name in texts}
@@ -89,36 +63,36 @@ def read_reference(folder: Path) -> Reference:
         rows.astype(levels),
         factuals.astype(levels),
         meta["immutables"],
-        network,
+        _read_network(folder / "model.npz", levels, list(rows)),
         n_samples=meta["K"],
         outcome=train[meta["target"]] == 1,
         auc=meta["auc"],
     )
-    _check_scores(case, people["pred_prob"], folder)
-    return Reference(case, answers, meta)
-
-
-def _files(folder: Path) -> list[Path]:
-    """The tables of a folder, if all of its files are there."""
-    files = [folder / f"{name}.csv.gz" for name in TABLES]
-    wanted = (*files, folder / "meta.json", folder / "model.npz")
-    missing = [path.name for path in wanted if not path.is_file()]
-    if missing:
-        raise ParameterError(
-            f"The answers of the authors' code need {', '.join(missing)} in {str(folder)!r}. "
-            "Use --reference to name the folder that holds a folder for each data set."
-        )
-    return files
-
-
-def _check_scores(case: Case, stated: pd.Series[float], folder: Path) -> None:
-    error = float(np.abs(case.predictor(case.factuals) - stated).max())
+    error = float(np.abs(case.predictor(case.factuals) - people["pred_prob"]).max())
     if error > MAX_ERROR:
         raise ParameterError(
             f"The network in {str(folder)!r} must score the people as stated in factuals.csv.gz, "
             f"but differs by up to {error:.2g}. The files may be of different runs: copy them "
             "again, or use --reference to name another folder."
         )
+    return Reference(case, answers, meta)
+
+
+def _read_network(
+    path: Path, levels: Mapping[str, pd.CategoricalDtype], columns: Sequence[str]
+) -> Network:
+    """The network in a file: standardised columns and indicators, such as ``sex_Male``."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    inputs: list[tuple[str, Any]] = []
+    for name in map(str, arrays["input_names"]):
+        column = max((c for c in columns if f"{name}_".startswith(f"{c}_")), key=len)
+        inputs.append((column, None if name == column else name[len(column) + 1 :]))
+    known = {name: dtype.categories for name, dtype in levels.items()}
+    design = Design(inputs, known, arrays["natural_mean"], arrays["natural_sd"])
+    n_layers = sum(name.startswith("coef_") for name in arrays)
+    layers = [(arrays[f"coef_{i}"], arrays[f"intercept_{i}"]) for i in range(n_layers)]
+    return Network.with_one_output(design, layers)
 
 
 def run(options: Options, progress: ProgressLine) -> Report:
@@ -133,14 +107,14 @@ def run(options: Options, progress: ProgressLine) -> Report:
     rows: list[dict[str, Any]] = []
     for name in options.datasets:
         work = read_reference(options.reference / name)
-        ours, by_person = _ours(work, options, progress)
         theirs = _theirs(work)
+        ours, by_person = _ours(work, options, progress)
         rows += [theirs, ours]
         for cost in COSTS:
             gaps = by_person[cost] - work.answers[cost.upper()]
             error = float(gaps.std() / gaps.count() ** 0.5)
-            both = theirs[cost], ours[cost]
-            report.add_comparison(f"{name} {cost}", *both, error=error, rounding=0.0)
+            labels = {"dataset": name, "measure": cost}
+            report.compare(labels, theirs[cost], ours[cost], error=error, rounding=0.0)
     report.tables["results"] = pd.DataFrame(rows).reindex(columns=COLUMNS)
     return report
 
@@ -152,15 +126,14 @@ def _ours(
     case, runs, costs = work.case, [], []
     for seed in range(options.seeds):
         progress.step(f"{case.name}: seed {seed}")
-        result = run_mcce(case, seed, n_samples=case.n_samples)
+        result = run_mcce(case, seed)
         runs.append(measure_result(case, result))
         pairs = case.factuals, result.counterfactuals, case.evaluator
         by_row = {"l0": metrics.sparsity(*pairs, tolerance=TOLERANCE), "l1": metrics.l1(*pairs)}
         costs.append(pd.DataFrame({name: by.to_numpy() for name, by in by_row.items()}))
-    means = average_over_seeds(runs)
     by_person = sum(costs[1:], costs[0]) / len(costs)
-    labels = {"dataset": case.name, "code": "ours", "seeds": len(runs)}
-    return labels | means, by_person.set_axis(case.factuals.index)
+    line = {"dataset": case.name, "code": "ours"} | average_over_seeds(runs)
+    return line, by_person.set_axis(case.factuals.index)
 
 
 def _theirs(work: Reference) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A data set with its predictor and the factuals to explain, and how a method is measured on it.
+"""A data set with its predictor and the factuals to explain, and how MCCE is measured on it.
 
 Paper, section "Real data experiments": the protocol of its tables. Experiments and benchmarks
 share :class:`Case`; :func:`prepare_case` builds those of the paper. Times are CPU seconds of one
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -32,87 +32,11 @@ from mcce.protocols import (
 
 from .. import datasets
 from ..datasets import DatasetName, Form
-from .experiment import Options
+from .experiment import Factuals, Options
 from .predictors import BlackBoxKind, Predictor, black_box
 
 Result = TypeVar("Result")
 STEPS = ("model", "generate", "postprocess", "total")
-
-
-def time_steps(
-    predictor: Predictor,
-    train: pd.DataFrame,
-    factuals: pd.DataFrame,
-    *,
-    immutable: Sequence[str],
-    desired: Interval,
-    n_samples: int,
-    seed: int = 0,
-) -> dict[str, float]:
-    """CPU seconds of ``STEPS`` for fitting and explaining some factuals.
-
-    See :func:`split_seconds` for what the steps are.
-    """
-    gc.collect()
-    explainer = MCCE(
-        predictor,
-        desired,
-        immutable=list(immutable) or None,
-        search="paper",
-        n_samples=n_samples,
-        n_jobs=1,
-        random_state=seed,
-    )
-    # BLAS threads spin while they wait, which would count as CPU time.
-    with threadpool_limits(1):
-        fit, _ = cpu_seconds(lambda: explainer.fit(train))
-        explain, result = cpu_seconds(lambda: explainer.explain(factuals))
-    return split_seconds(fit, explain, explainer.timings_, result.timings)
-
-
-def split_seconds(
-    fit: float, explain: float, fitting: Mapping[str, float], explaining: Mapping[str, float]
-) -> dict[str, float]:
-    """CPU seconds of ``STEPS`` from those of both calls and the wall-clock times of their parts.
-
-    The CPU seconds of a call are split in proportion to wall-clock time. As in the paper, the model
-    step leaves out the predictor calls on the training rows.
-
-    Examples
-    --------
-    >>> split_seconds(3.0, 2.0, {"decision": 1.0, "trees": 2.0}, {"generate": 1.0, "search": 3.0})
-    {'model': 2.0, 'generate': 0.5, 'postprocess': 1.5, 'total': 4.0}
-    """
-    model = fit * (1.0 - _share(fitting, "decision"))
-    generate = explain * _share(explaining, "generate")
-    seconds = model, generate, explain - generate, model + explain
-    return dict(zip(STEPS, seconds, strict=True))
-
-
-def cpu_seconds(work: Callable[[], Result]) -> tuple[float, Result]:
-    """CPU seconds of a call, and its result."""
-    started = time.process_time()
-    result = work()
-    return time.process_time() - started, result
-
-
-def growth(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """The exponent b of seconds = a * size ** b, by least squares of their logarithms.
-
-    Examples
-    --------
-    >>> round(growth([1, 10, 100], [3.0, 300.0, 30000.0]), 6)
-    2.0
-    """
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-
-
-def _share(seconds: Mapping[str, float], step: str) -> float:
-    """Share of a step in the total time."""
-    total = sum(taken for name, taken in seconds.items() if name != "total")
-    return seconds.get(step, 0.0) / total if total else 0.0
-
-
 AT_LEAST_HALF = Interval(0.5, 1.0)
 # Differences up to this share of the range do not count in the paper's tables.
 TOLERANCE = 1e-5
@@ -142,8 +66,6 @@ class Case:
         Draws per factual, the K of the paper.
     outcome : Series of bool, optional
         Whether each training row had the desired outcome, by label.
-    title : str
-        Name of the data set in prose.
     auc, published_auc : float
         Test AUC of the predictor, and the paper's; NaN if unknown.
 
@@ -164,7 +86,6 @@ class Case:
     desired: Interval = AT_LEAST_HALF
     n_samples: int = 1000
     outcome: pd.Series[bool] | None = None
-    title: str = ""
     auc: float = np.nan
     published_auc: float = np.nan
 
@@ -176,38 +97,33 @@ class Case:
     @cached_property
     def evaluator(self) -> Evaluator:
         """Training rows and predictor, for measures."""
+        return self.evaluator_of(self.train)
+
+    def evaluator_of(self, rows: pd.DataFrame) -> Evaluator:
+        """Other rows and the predictor, for measures."""
         return Evaluator.fit(
-            self.train, immutable=self.immutable, predictor=self.predictor, desired=self.desired
+            rows, immutable=self.immutable, predictor=self.predictor, desired=self.desired
         )
 
     def decide(self, rows: pd.DataFrame) -> BoolArray:
         """Which rows have the desired decision, shape (n_rows,)."""
         return self.desired.contains(self.predictor(rows))
 
-    def explainer(self, *, n_jobs: int = 1, decisions: tuple[bool, ...] = (True,)) -> MCCE:
-        """MCCE with the settings of the case, not yet fitted."""
-        return MCCE(
-            self.predictor,
-            self.desired,
-            immutable=self.immutable,
-            generator=TreeChain(decisions=decisions),
-            search="paper",
-            n_samples=self.n_samples,
-            n_jobs=n_jobs,
-            random_state=0,
-        )
+    def explainer(self, **settings: Any) -> MCCE:
+        """MCCE for this case in one thread, not yet fitted; the paper's search unless told."""
+        given: dict[str, Any] = {"search": "paper", "n_jobs": 1, "random_state": 0} | settings
+        if given["search"] == "paper":
+            given = {"n_samples": self.n_samples} | given
+        return MCCE(self.predictor, self.desired, immutable=self.immutable or None, **given)
 
 
 @dataclass(frozen=True, eq=False)
 class MethodResult:
     """What a method returns for a case."""
 
-    counterfactuals: Counterfactuals[pd.DataFrame] | pd.DataFrame
+    counterfactuals: Counterfactuals[pd.DataFrame]
     seconds: float
     steps: Mapping[str, float] = field(default_factory=dict)
-
-
-Method: TypeAlias = Callable[[Case, int], MethodResult]
 
 
 def prepare_case(
@@ -219,6 +135,7 @@ def prepare_case(
     rows: str | None = None,
     n_levels: int | None = None,
     box_seed: int = 0,
+    factuals: Factuals | None = None,
 ) -> Case:
     """Build the case of a data set as in the paper."""
     rows = ROWS.get(name) if rows is None else rows
@@ -227,7 +144,7 @@ def prepare_case(
         data = replace(data, features=_merge_rare_levels(data.features, n_levels))
     box = black_box(data, kind, box_seed)
     pool = data.features
-    if options.factuals == "heldout":
+    if (factuals or options.factuals) == "heldout":
         pool = pool.loc[pool.index.isin(box.heldout)]
     declined = pool[box.predict(pool) < AT_LEAST_HALF.low]
     if declined.empty:
@@ -242,7 +159,6 @@ def prepare_case(
         data.immutable,
         box.predict,
         outcome=data.target == data.desired,
-        title=data.card["name"],
         auc=box.auc,
         published_auc=box.published_auc,
     )
@@ -259,26 +175,51 @@ def _merge_rare_levels(features: pd.DataFrame, n_levels: int) -> pd.DataFrame:
 
 
 def run_mcce(
-    case: Case, seed: int, *, condition_on_decision: bool = True, **settings: Any
+    case: Case, seed: int = 0, *, condition_on_decision: bool = True, **settings: Any
 ) -> MethodResult:
     """Fit MCCE and explain the factuals of a case in one thread, by default as in the paper."""
+    gc.collect()
     chain = TreeChain(
         visit_order=authors_visit_order(case), condition_on_decision=condition_on_decision
     )
-    explainer = MCCE(
-        case.predictor,
-        case.desired,
-        immutable=case.immutable,
-        generator=chain,
-        random_state=seed,
-        **{"search": "paper"} | settings,
-    )
+    explainer = case.explainer(generator=chain, random_state=seed, **settings)
     # BLAS threads spin while they wait, which would count as CPU time.
     with threadpool_limits(1):
         fit, _ = cpu_seconds(lambda: explainer.fit(case.train))
         explain, result = cpu_seconds(lambda: explainer.explain(case.factuals))
     steps = split_seconds(fit, explain, explainer.timings_, result.timings)
     return MethodResult(result, fit + explain, steps)
+
+
+def cpu_seconds(work: Callable[[], Result]) -> tuple[float, Result]:
+    """CPU seconds of a call, and its result."""
+    started = time.process_time()
+    result = work()
+    return time.process_time() - started, result
+
+
+def split_seconds(
+    fit: float, explain: float, fitting: Mapping[str, float], explaining: Mapping[str, float]
+) -> dict[str, float]:
+    """CPU seconds of ``STEPS`` from those of both calls and the wall-clock times of their parts.
+
+    The CPU seconds of a call are split in proportion to wall-clock time. As in the paper, the model
+    step leaves out the predictor calls on the training rows.
+
+    Examples
+    --------
+    >>> split_seconds(3.0, 2.0, {"decision": 1.0, "trees": 2.0}, {"generate": 1.0, "search": 3.0})
+    {'model': 2.0, 'generate': 0.5, 'postprocess': 1.5, 'total': 4.0}
+    """
+
+    def share(seconds: Mapping[str, float], step: str) -> float:
+        total = sum(taken for name, taken in seconds.items() if name != "total")
+        return seconds.get(step, 0.0) / total if total else 0.0
+
+    model = fit * (1.0 - share(fitting, "decision"))
+    generate = explain * share(explaining, "generate")
+    seconds = model, generate, explain - generate, model + explain
+    return dict(zip(STEPS, seconds, strict=True))
 
 
 def authors_visit_order(case: Case) -> list[str]:
@@ -318,7 +259,8 @@ def draw_rows(
 
 def measure_result(case: Case, result: MethodResult) -> dict[str, float]:
     """The columns of the paper's tables, exact counts, and copies of training rows."""
-    pairs = case.factuals, result.counterfactuals, case.evaluator
+    answers, evaluator = result.counterfactuals, case.evaluator
+    pairs = case.factuals, answers, evaluator
     by_row = {
         "l0": metrics.sparsity(*pairs, tolerance=TOLERANCE),
         "l0_exact": metrics.sparsity(*pairs),
@@ -328,19 +270,17 @@ def measure_result(case: Case, result: MethodResult) -> dict[str, float]:
     values: dict[str, float] = {}
     for name, column in by_row.items():
         values |= {name: float(column.mean()), f"{name}_sd": float(column.std())}
-    values["success"] = float(metrics.success(result.counterfactuals, case.evaluator).mean())
-    values["n_ce"] = float(by_row["l1"].notna().sum())
-    values["coverage"] = metrics.coverage(case.factuals, result.counterfactuals)
-    values["copies"] = float(metrics.copies(result.counterfactuals, case.evaluator).sum())
-    n_ce = values["n_ce"]
+    n_ce = float(by_row["l1"].notna().sum())
+    values["success"] = float(metrics.success(answers, evaluator).mean())
+    values["n_ce"] = n_ce
+    values["coverage"] = metrics.coverage(case.factuals, answers)
+    values["copies"] = float(metrics.copies(answers, evaluator).sum())
     values["copies_%"] = 100 * values["copies"] / n_ce if n_ce else np.nan
-    values["value_copies_%"] = 100 * _value_copies(case, result) if n_ce else np.nan
+    own_values = (
+        metrics.value_copies(answers, evaluator, factuals=case.factuals) if n_ce else np.nan
+    )
+    values["value_copies_%"] = 100 * own_values
     return {**values, "seconds": result.seconds, **result.steps}
-
-
-def _value_copies(case: Case, result: MethodResult) -> float:
-    rows = result.counterfactuals
-    return metrics.value_copies(rows, case.evaluator, factuals=case.factuals)
 
 
 def average_over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -349,18 +289,15 @@ def average_over_seeds(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     means = {str(name): float(value) for name, value in table.mean().items()}
     for name in ("l0", "l1"):
         means[f"{name}_seeds"] = float(table[name].std()) if len(table) > 1 else np.nan
-    return means
+    return means | {"seeds": len(table)}
 
 
-def describe_case(case: Case, options: Options, **labels: Any) -> dict[str, Any]:
-    """A row on who is explained, and by which predictor."""
-    who = "first of the file" if options.factuals == "paper" else "held-out"
+def describe_case(case: Case) -> dict[str, Any]:
+    """Who is explained, and by which predictor."""
     return {
-        "dataset": case.name,
-        **labels,
-        "people": who,
         "n_explained": len(case.factuals),
         "n_declined": int((~case.decide(case.train)).sum()),
         "n_train": len(case.train),
         "auc": case.auc,
+        "published_auc": case.published_auc,
     }

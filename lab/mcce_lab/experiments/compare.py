@@ -25,9 +25,9 @@ from mcce.metrics import Evaluator
 from ..datasets import DatasetError
 from ..metrics import JUDGES, Judges, detectability
 from .case import cpu_seconds
-from .compare_cases import METHODS, UNTUNED, ComparisonCell, DrawnCell, Method, draw_cell
-from .compare_summary import by_method, dominance, draw_fronts, on_common_people
+from .cells import METHODS, UNTUNED, Cell, Draw, Method, draw_cell
 from .experiment import Experiment, Options, ProgressLine, Report
+from .summary import by_method, dominance, draw_fronts, paired
 
 PEOPLE, BY_METHOD = "people", "methods"
 KEYS = ["dataset", "box", "network", "seed", "method"]
@@ -39,11 +39,12 @@ COLUMNS = (
 DIGITS = 4
 
 
-def run_cell(cell: ComparisonCell, options: Options, step: Callable[[str], None]) -> None:
+def run_cell(cell: Cell, options: Options, step: Callable[[str], None]) -> None:
     """Run the methods of a cell that were not run before, and save its two tables."""
     saved = [_read(cell_path(options.out, cell, kind)) for kind in (PEOPLE, BY_METHOD)]
     done = set(saved[1]["method"])
-    todo = [method for method in METHODS if method.can_run(cell) and method.name not in done]
+    wanted = options.chosen(method.name for method in METHODS)
+    todo = [m for m in METHODS if m.can_run(cell) and m.name in wanted and m.name not in done]
     if not todo:
         return
     with threadpool_limits(1):
@@ -68,24 +69,19 @@ def _write(path: Path, table: pd.DataFrame) -> None:
     unfinished.replace(path)
 
 
-def cell_path(out: Path, cell: ComparisonCell, kind: str) -> Path:
+def cell_path(out: Path, cell: Cell, kind: str) -> Path:
     """Where a table of a cell is saved."""
     return out / "cells" / f"{cell.name}-{kind}.csv"
 
 
 def compare_methods(
-    cell: ComparisonCell, draw: DrawnCell, methods: Sequence[Method], step: Callable[[str], None]
+    cell: Cell, draw: Draw, methods: Sequence[Method], step: Callable[[str], None]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Methods on the people of a cell: measures by person and method, and by method."""
-    measures = Measures.of(draw, cell.seed)
-    keys: dict[str, Any] = {
-        "dataset": cell.dataset,
-        "box": cell.box,
-        "network": cell.network,
-        "seed": cell.seed,
-    }
+    measures = Measures.of(draw)
+    keys = {name: getattr(cell, name) for name in KEYS[:-1]}
     people, by_method = [], []
-    for method, fit_seconds, explainer in _fitted(cell, draw, methods):
+    for method, fit_seconds, explainer in _fitted(draw, methods):
         step(f"{cell.name}: {method.name}")
         seconds, result = cpu_seconds(partial(explainer.explain, draw.people))
         named = {**keys, "method": method.name}
@@ -105,15 +101,13 @@ def compare_methods(
     return found[[*KEYS, *found.columns.difference(KEYS, sort=False)]], pd.DataFrame(by_method)
 
 
-def _fitted(
-    cell: ComparisonCell, draw: DrawnCell, methods: Sequence[Method]
-) -> Iterator[tuple[Method, float, Any]]:
+def _fitted(draw: Draw, methods: Sequence[Method]) -> Iterator[tuple[Method, float, Any]]:
     """Each method with its CPU seconds of fitting, fitted."""
     fits: dict[str, tuple[float, Any]] = {}
     for method in methods:
         key = method.shares or method.name
         if key not in fits:
-            fits[key] = cpu_seconds(partial(method.fit, draw.case, draw.train, cell.seed))
+            fits[key] = cpu_seconds(partial(method.fit, draw.case, draw.train, draw.seed))
         seconds, explainer = fits[key]
         yield method, seconds, copy.copy(explainer).set_params(**method.settings)
 
@@ -122,40 +116,30 @@ def _fitted(
 class Measures:
     """Measures of the answers in a cell: the same for every method."""
 
-    draw: DrawnCell
+    draw: Draw
     evaluator: Evaluator
     judges: Judges
     plausibility: MCCE
-    seed: int
 
     @classmethod
-    def of(cls, draw: DrawnCell, seed: int) -> Measures:
+    def of(cls, draw: Draw) -> Measures:
         """The measures of answers to the people of a draw."""
-        case = draw.case
-        given: dict[str, Any] = {
-            "immutable": case.immutable,
-            "predictor": case.predictor,
-            "desired": case.desired,
-        }
-        evaluator = Evaluator.fit(draw.train, **given)
+        case, seed = draw.case, draw.seed
+        evaluator = case.evaluator_of(draw.train)
         # Its plausibility model sees accepted rows that no method does.
         declined = draw.train[~case.decide(draw.train)]
-        model = MCCE(
-            case.predictor,
-            case.desired,
-            immutable=case.immutable,
-            search="balanced",
-            n_jobs=1,
-            random_state=seed,
-        ).fit(pd.concat([declined, draw.unseen]))
-        return cls(
-            draw, evaluator, Judges.fit(draw.unseen, evaluator, random_state=seed), model, seed
-        )
+        model = case.explainer(search="balanced", random_state=seed)
+        model.fit(pd.concat([declined, draw.unseen]))
+        return cls(draw, evaluator, Judges.fit(draw.unseen, evaluator, random_state=seed), model)
 
     def by_person(self, result: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
         """The measures of each person's answer, missing where there is none."""
         first = result.measures.index.get_level_values("rank") == 1
         owner, frame = result.owner[first], result.frame[first].reset_index(drop=True)
+        return self.by_row(owner, frame)
+
+    def by_row(self, owner: Any, frame: pd.DataFrame) -> pd.DataFrame:
+        """The same for one answer each of some of the people."""
         people = pd.DataFrame({"person": self.draw.people.index})
         if frame.empty:
             return people.assign(**dict.fromkeys([*COLUMNS, *JUDGES], np.nan))
@@ -182,7 +166,7 @@ class Measures:
         if not first.any():
             return float("nan")
         return detectability(
-            result.frame[first], self.draw.unseen, self.evaluator, random_state=self.seed
+            result.frame[first], self.draw.unseen, self.evaluator, random_state=self.draw.seed
         )
 
     def _contradictions(self, frame: pd.DataFrame) -> np.ndarray:
@@ -195,13 +179,14 @@ class Measures:
 N_NETWORKS = 3
 # Data sets that are also explained on raw categories.
 RAW = ("adult", "german")
+# What all methods are compared with, person by person.
+BASE = "MCCE balanced"
 
 
 def run(options: Options, progress: ProgressLine) -> Report:
     """Run all cells that are not there yet, and sum them up."""
-    report = Report()
     cells = list(plan(options))
-    progress.plan(len(cells) * len(METHODS))
+    progress.plan(len(cells) * len(options.chosen(method.name for method in METHODS)))
     done, left_out = [], {}
     for cell in cells:
         try:
@@ -214,38 +199,38 @@ def run(options: Options, progress: ProgressLine) -> Report:
     if not done:
         reasons = " ".join(f"{name}: {why}" for name, why in left_out.items())
         raise DatasetError(f"No cell could be run. {reasons}")
-    return summarise(report, done, options)
-
-
-def plan(options: Options) -> Iterator[ComparisonCell]:
-    """The cells of a run."""
-    n_networks = 1 if options.quick else N_NETWORKS
-    for network in range(n_networks):
-        for seed in range(options.seeds):
-            for name in options.datasets:
-                yield ComparisonCell(name, "network", network, seed)
-                if name in RAW and not options.quick:
-                    yield ComparisonCell(name, "boosting", network, seed)
-            if not options.quick:
-                yield ComparisonCell(UNTUNED, "network", network, seed)
-                yield ComparisonCell(UNTUNED, "boosting", network, seed)
-
-
-def summarise(report: Report, cells: list[ComparisonCell], options: Options) -> Report:
-    """A report of cells that were run."""
     people, methods = (
-        pd.concat([pd.read_csv(cell_path(options.out, cell, kind)) for cell in cells])
+        pd.concat([pd.read_csv(cell_path(options.out, cell, kind)) for cell in done])
         for kind in (PEOPLE, BY_METHOD)
     )
+    people.to_csv(options.out / "compare-people.csv.xz", index=False, float_format="%.4g")
+    return summarise(people, methods)
+
+
+def plan(options: Options) -> Iterator[Cell]:
+    """The cells of a run."""
+    for network in range(1 if options.quick else N_NETWORKS):
+        for seed in range(options.seeds):
+            for name in options.datasets:
+                yield Cell(name, "network", network, seed)
+                if name in RAW and not options.quick:
+                    yield Cell(name, "boosting", network, seed)
+            if not options.quick:
+                yield Cell(UNTUNED, "network", network, seed)
+                yield Cell(UNTUNED, "boosting", network, seed)
+
+
+def summarise(people: pd.DataFrame, methods: pd.DataFrame) -> Report:
+    """A report of cells that were run, from their tables."""
     ours = [method.name for method in METHODS if method.is_ours]
     rivals = [method.name for method in METHODS if not method.is_ours]
+    report = Report()
     report.tables = {
         "measures": by_method(people, methods),
-        "common": on_common_people(people),
+        "paired": paired(people, BASE),
         "dominance": dominance(people, ours, rivals),
     }
     report.figures["fronts"] = draw_fronts(report.tables["measures"])
-    people.to_csv(options.out / "compare-people.csv.xz", index=False, float_format="%.4g")
     return report
 
 
@@ -255,4 +240,5 @@ EXPERIMENT = Experiment(
     run=run,
     datasets=("adult", "gmc", "german", "fico"),
     in_paper=False,
+    has_variants=True,
 )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import nan
+from importlib.resources import files
+from io import StringIO
+from math import isnan, nan
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 from tqdm import tqdm
+
+from mcce.errors import ParameterError
 
 from ..datasets import DatasetName
 
@@ -43,6 +47,8 @@ class Options:
         first of those that it was not trained on.
     reference : Path or None
         Folder with the answers of the authors' code.
+    only : tuple of str
+        Names of the methods or variants to try; all if none is named.
     """
 
     datasets: tuple[DatasetName, ...]
@@ -52,24 +58,33 @@ class Options:
     quick: bool
     factuals: Factuals = "paper"
     reference: Path | None = None
+    only: tuple[str, ...] = ()
+
+    def chosen(self, names: Iterable[str]) -> list[str]:
+        """Those of some names that are to be tried."""
+        known = list(names)
+        for name in self.only:
+            if name not in known:
+                raise ParameterError(f"There is no {name!r} to try, only {'; '.join(known)}.")
+        return [name for name in known if name in (self.only or known)]
 
 
-def with_cells(table: pd.DataFrame, **cells: Any) -> pd.DataFrame:
-    """The rows of a table that have these cells."""
-    for name, cell in cells.items():
-        table = table[table[name] == cell]
+def published(name: str, **cells: Any) -> pd.DataFrame:
+    """A table of the paper, as printed; only the rows that have these cells.
+
+    Costs come with their sample standard deviations over people (``_sd``); ``l0`` is counted with a
+    tolerance of 1e-5 of the range.
+    """
+    text = files(__package__).joinpath("published", f"{name}.csv").read_text(encoding="utf-8")
+    table = pd.read_csv(StringIO(text))
+    for column, cell in cells.items():
+        table = table[table[column] == cell]
     return table
 
 
-def first_row(table: pd.DataFrame, **cells: Any) -> pd.Series[Any]:
-    """The first row of a table that has these cells."""
-    return with_cells(table, **cells).iloc[0]
-
-
-def published_rows(table: pd.DataFrame, **cells: Any) -> list[dict[str, Any]]:
-    """The rows of a published table with these cells, each with ``source="published"``."""
-    selected = with_cells(table, **cells).assign(source="published")
-    return [{str(k): cell for k, cell in row.items()} for row in selected.to_dict("records")]
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table by column."""
+    return [{str(name): cell for name, cell in row.items()} for row in table.to_dict("records")]
 
 
 @dataclass(eq=False)
@@ -93,33 +108,50 @@ class Report:
     seeds: int | None = None
     _comparisons: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
-    def add_comparison(
+    def compare(
         self,
-        what: str,
-        published: float,
+        labels: Mapping[str, str],
+        theirs: float,
         ours: float,
         *,
         error: float = nan,
         rounding: float = ROUNDING,
     ) -> None:
-        """Add a published figure next to ours, with an interval if the standard error is known."""
-        gap, reach = ours - published, N_STANDARD_ERRORS * error + rounding
-        line = {"what": what, "published": published, "ours": ours, "difference": gap}
+        """Put a published figure beside ours; with a standard error there is a verdict.
+
+        A figure is reproduced if the two differ by at most two standard errors beyond the rounding
+        of the published one.
+        """
+        gap, reach = ours - theirs, N_STANDARD_ERRORS * error + rounding
+        line: dict[str, Any] = {**labels, "published": theirs, "ours": ours, "difference": gap}
         line |= {"difference_low": gap - reach, "difference_high": gap + reach}
+        line["standard_errors"] = abs(gap) / error if error else nan
+        line["reproduced"] = None if isnan(reach) else bool(abs(gap) <= reach)
         self._comparisons.append(line)
 
-    def add_means(self, what: str, published: pd.Series[Any], ours: pd.Series[Any]) -> None:
-        """Add the mean costs of two rows of results."""
-        for measure in ("l0", "l1"):
-            both = published[measure], ours[measure]
-            variances = [
-                row[f"{measure}_sd"] ** 2 / (row["n_ce"] or nan) for row in (published, ours)
-            ]
-            self.add_comparison(f"{what} {measure}", *both, error=sum(variances) ** 0.5)
+    def compare_means(
+        self, labels: Mapping[str, str], theirs: Any, ours: Any, *measures: str
+    ) -> None:
+        """Put means over people beside published ones, given their deviations over people."""
+        for measure in measures:
+            variances = [row[f"{measure}_sd"] ** 2 / (row["n_ce"] or nan) for row in (theirs, ours)]
+            error = float(sum(variances) ** 0.5)
+            both = theirs[measure], ours[measure]
+            self.compare({**labels, "measure": measure}, *both, error=error)
+
+    def compare_counts(
+        self, labels: Mapping[str, str], theirs: Any, ours: Any, measure: str, of: str
+    ) -> None:
+        """Put a number of people beside a published one: both are draws with a chance."""
+        total = float(theirs[of])
+        shares = theirs[measure] / total, ours[measure] / ours[of]
+        error = total * sum(p * (1 - p) / total for p in shares) ** 0.5
+        both = theirs[measure], total * shares[1]
+        self.compare({**labels, "measure": measure}, *both, error=error, rounding=0.0)
 
     @property
     def comparison(self) -> pd.DataFrame:
-        """One row per published figure; a difference whose interval holds 0 is reproduced."""
+        """One row per published figure."""
         return pd.DataFrame(self._comparisons)
 
 
@@ -185,6 +217,8 @@ class Experiment:
         Whether it needs the answers of the authors' code.
     in_paper : bool
         Whether it is one of the paper's: these are what ``all`` runs.
+    has_variants : bool
+        Whether it may try only some of what it tries.
     """
 
     name: str
@@ -193,3 +227,4 @@ class Experiment:
     datasets: tuple[DatasetName, ...]
     needs_reference: bool = False
     in_paper: bool = True
+    has_variants: bool = False

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import threading
 from abc import abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,35 +23,18 @@ import pandas as pd
 
 from mcce import Decision, Interval
 from mcce.errors import McceError, MissingExtraError, SchemaError
-from mcce.protocols import (
-    OWN,
-    BoolArray,
-    EncodedRows,
-    FloatArray,
-    IntArray,
-    Kind,
-    ScoredRows,
-    check_choice,
-    check_count,
-    check_flag,
-    check_whole,
-)
+from mcce.protocols import OWN, BoolArray, EncodedRows, FloatArray, IntArray, ScoredRows
 
-from ..baselines.baseline import (
-    Baseline,
-    Declined,
-    Found,
-    Training,
-)
+from ..baselines.baseline import Baseline, Declined, Found, Training
 from ..baselines.nearest import usable_rows
 from ..baselines.nice import progress
+from ..parameters import Count, Seed
 
 INCOMPLETE = "a number is missing, and the package needs complete rows"
 NO_ROW = "no accepted training row has the same immutable values"
 NOTHING = "the package found no counterfactual"
 # Labels by probability must agree with the decision.
 MIN_MARGIN = 1e-9
-DICE_METHODS = ("random", "genetic", "kdtree")
 # Packages keep the person, and take random numbers from global states.
 _ALONE = threading.RLock()
 
@@ -60,6 +43,7 @@ class _Package(Baseline):
     """A package that explains one person at a time and calls the predictor on numbers."""
 
     def _learn(self, training: Training, y: Any) -> None:
+        self._check_library()
         rows = training.rows
         for feature in rows.schema.features:
             if not feature.immutable and feature.table.dtype.kind in "mM":
@@ -95,6 +79,10 @@ class _Package(Baseline):
         return False
 
     @abstractmethod
+    def _check_library(self) -> None:
+        """Raise if the package is not installed."""
+
+    @abstractmethod
     def _prepare(self, box: _Box) -> None:
         """Hand the training rows to the package."""
 
@@ -103,6 +91,7 @@ class _Package(Baseline):
         """Answers for a person, shape (n_answers, n_features), or why there is none."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NICExPackage(_Package):
     """The published package ``NICEx`` with the reward sparsity.
 
@@ -115,20 +104,9 @@ class NICExPackage(_Package):
     False
     """
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        justified: bool = False,
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.justified = justified
+    justified: bool = False
 
-    def _check(self) -> None:
-        check_flag("justified", self.justified)
+    def _check_library(self) -> None:
         _load("nice", "NICEx")
 
     @property
@@ -151,6 +129,7 @@ class NICExPackage(_Package):
         return np.asarray(self.nice_.explain(person[None].copy()), dtype=np.float64)[:1], NOTHING
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DiCEPackage(_Package):
     """The package ``dice-ml`` without gradients: diverse counterfactual explanations.
 
@@ -160,26 +139,11 @@ class DiCEPackage(_Package):
     'genetic'
     """
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        method: Literal["random", "genetic", "kdtree"] = "random",
-        n_counterfactuals: int = 1,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.method = method
-        self.n_counterfactuals = n_counterfactuals
-        self.random_state = random_state
+    method: Literal["random", "genetic", "kdtree"] = "random"
+    n_counterfactuals: Count = 1
+    random_state: Seed = 0
 
-    def _check(self) -> None:
-        check_choice("method", self.method, DICE_METHODS)
-        check_count("n_counterfactuals", self.n_counterfactuals)
-        check_whole("random_state", self.random_state, 0, 2**32 - 1)
+    def _check_library(self) -> None:
         _load("dice_ml", "dice-ml")
 
     def _prepare(self, box: _Box) -> None:

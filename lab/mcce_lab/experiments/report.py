@@ -1,4 +1,4 @@
-"""Reports as files: CSV for tables, PNG and SVG for figures, and one Markdown table each.
+"""Reports as files: CSV for tables, PNG for figures, and one Markdown table each.
 
 Figures have one style, legible in print and for the colour-blind. Matplotlib is imported on first
 use and needs no display.
@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Iterable
+import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from mcce.errors import ParameterError
 
 from .experiment import Experiment, Report
 
-PUBLISHED_AND_OURS = "published"
 LIBRARIES = ("numpy", "pandas", "scikit-learn")
 # The palette of Okabe and Ito is safe for all kinds of colour vision.
 OURS, OTHER, PUBLISHED, GREY = "#0072B2", "#D55E00", "#000000", "#999999"
@@ -40,8 +39,6 @@ STYLE: Any = {
     "lines.linewidth": 1.6,
     "lines.markersize": 5,
     "legend.frameon": False,
-    "svg.hashsalt": "mcce",
-    "svg.fonttype": "none",
 }
 
 
@@ -68,52 +65,18 @@ def write_report(experiment: Experiment, report: Report, out: Path) -> Path:
     ensure_folder(out)
     name, tables = experiment.name, dict(report.tables)
     if len(report.comparison):
-        tables[PUBLISHED_AND_OURS] = report.comparison
+        tables["published"] = report.comparison
     for table, rows in tables.items():
         rows.to_csv(out / f"{name}-{table}.csv", index=False)
     for figure, drawn in report.figures.items():
         save(drawn, out / f"{name}-{figure}")
-    made = {"machine": machine(), "seeds": report.seeds}
+    made = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "seeds": report.seeds}
     (out / f"{name}.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
     parts = [f"# {experiment.title}", to_markdown(next(iter(report.tables.values())))]
     parts += [f"![{figure}]({name}-{figure}.png)" for figure in report.figures]
     path = out / f"{name}.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path
-
-
-def write_page(out: Path, page: Path, experiments: Iterable[Experiment]) -> Path:
-    """Join the tables and figures of finished experiments in one file.
-
-    Parameters
-    ----------
-    out : Path
-        Folder with the reports.
-    page : Path
-        The file.
-    experiments : list of Experiment
-        Experiments in the order of the page; those without a report are left out.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    ParameterError
-        If the folder has no report.
-    """
-    texts = [path for one in experiments if (path := out / f"{one.name}.md").is_file()]
-    if not texts:
-        raise ParameterError(
-            f"{str(out)!r} has no report. Run experiments with the same --out first."
-        )
-    page.parent.mkdir(parents=True, exist_ok=True)
-    there = Path(os.path.relpath(out, page.parent)).as_posix()
-    parts = [f"#{path.read_text(encoding='utf-8')}".replace("](", f"]({there}/") for path in texts]
-    page.write_text("\n".join(parts), encoding="utf-8")
-    return page
 
 
 def ensure_folder(out: Path) -> Path:
@@ -240,9 +203,8 @@ def legend_below(figure: Any, axes: Any, *, n_columns: int = 4, note: str | None
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure as PNG and SVG; the path has no suffix."""
+    """Write a figure as PNG; the path has no suffix."""
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
         figure.savefig(path.with_name(f"{path.name}.png"), dpi=150)
-        figure.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})

@@ -1,7 +1,8 @@
-"""Further models of step 1: a Gaussian copula, and networks that draw rows."""
+"""Further models of step 1: a Gaussian copula, parametric conditionals, networks that draw rows."""
 
 from .copula import GaussianCopula
-from .ctgan import CTGAN
+from .gan import CTGAN, ConditionalGAN
 from .made import MADE
+from .parametric import ParametricChain
 
-__all__ = ["CTGAN", "MADE", "GaussianCopula"]
+__all__ = ["CTGAN", "MADE", "ConditionalGAN", "GaussianCopula", "ParametricChain"]

@@ -19,34 +19,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Self
+from functools import cached_property, partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]
-from sklearn.base import BaseEstimator
 
 from mcce import Schema
-from mcce.errors import SavedFileError
 from mcce.protocols import (
     BoolArray,
     Capabilities,
     Codes,
     DrawRequest,
-    Draws,
     EncodedRows,
     Feature,
     FloatArray,
     IntArray,
     WordArray,
-    check_flag,
     check_whole,
     draw_keys,
     uniforms,
 )
 
+from .base import LabGenerator, demand, listed, take
 from .margins import ANYWHERE, Margin, is_correlation, latent_correlations, learn_margins
-from .parts import draw_in_parts
 
 # Rows that are drawn together; it changes nothing but the memory.
 CHUNK = 2**15
@@ -60,7 +56,8 @@ Placed = tuple[int, Margin]
 Bounds = tuple[FloatArray, FloatArray]
 
 
-class GaussianCopula(BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GaussianCopula(LabGenerator):
     """Normal numbers behind every column, conditioned on the immutable ones and the decision.
 
     Margins are kept as they are: numbers with their atoms, and levels. What it misses is what
@@ -93,84 +90,11 @@ class GaussianCopula(BaseEstimator):
     array([0.16, 1.  , 0.99])
     """
 
-    array_names = ("margins", "correlations")
-    capabilities = Capabilities(limits=True, density=True, saving=True)
+    array_names: ClassVar[tuple[str, ...]] = ("margins", "correlations")
+    capabilities: ClassVar[Capabilities] = Capabilities(limits=True, density=True, saving=True)
 
-    def __init__(self, *, condition_on_decision: bool = True, n_sweeps: int = 10) -> None:
-        self.condition_on_decision = condition_on_decision
-        self.n_sweeps = n_sweeps
-
-    def fit(
-        self,
-        rows: EncodedRows,
-        is_desired: BoolArray,
-        *,
-        seed: int = 0,
-        n_jobs: int | None = 1,
-        verbose: bool = False,
-    ) -> Self:
-        """Learn the margins and correlations.
-
-        Parameters
-        ----------
-        rows, is_desired
-            As for :meth:`mcce.protocols.Generator.fit`.
-        seed, n_jobs, verbose
-            Ignored.
-
-        Returns
-        -------
-        GaussianCopula
-            Itself.
-        """
-        self._check()
-        margins = learn_margins(rows, is_desired)
-        codes = [*rows.tree_codes, is_desired.astype(np.int32)]
-        return self._keep(rows.schema, margins, latent_correlations(margins, codes))
-
-    def to_arrays(self) -> dict[str, Any]:
-        """What was learned.
-
-        Returns
-        -------
-        dict
-            The margins of columns, and their correlations.
-        """
-        return {"margins": pack_margins(self.margins_), "correlations": self.correlations_}
-
-    def from_arrays(self, arrays: Mapping[str, Any], schema: Schema) -> Self:
-        """Take what :meth:`to_arrays` gave, checked.
-
-        Parameters
-        ----------
-        arrays
-            What :meth:`to_arrays` gave.
-        schema
-            The columns of the training data.
-
-        Returns
-        -------
-        GaussianCopula
-            Itself, as if fitted.
-        """
-        self._check()
-        return self._keep(schema, *unpack_margins(arrays, schema))
-
-    def sample(self, request: DrawRequest) -> Draws:
-        """Draws for each group, within its limits.
-
-        Parameters
-        ----------
-        request
-            For whom to draw, and within which limits.
-
-        Returns
-        -------
-        Draws
-            Codes of shape (n_mutable, n_groups, n_draws).
-        """
-        n_mutable, n_rows = self.schema_.mutable.size, CHUNK
-        return Draws(draw_in_parts(request, self._draw, n_mutable, n_rows))
+    condition_on_decision: bool = True
+    n_sweeps: Annotated[int, partial(check_whole, least=0, most=10_000)] = 10
 
     def log_likelihood(self, rows: EncodedRows, *, decision: bool = True) -> FloatArray:
         """Log-probability of each row's mutable values given its immutable ones and a decision.
@@ -200,13 +124,23 @@ class GaussianCopula(BaseEstimator):
         unseen = (rows.tree_codes >= n_codes[:, None])[self.schema_.mutable].any(axis=0)
         return np.where(unseen, -np.inf, total)
 
-    def _check(self) -> None:
-        check_flag("condition_on_decision", self.condition_on_decision)
-        check_whole("n_sweeps", self.n_sweeps, 0, 10_000)
+    def _learn(self, rows: EncodedRows, is_desired: BoolArray, seed: int, verbose: bool) -> None:
+        margins = learn_margins(rows, is_desired)
+        codes = [*rows.tree_codes, is_desired.astype(np.int32)]
+        self._keep(margins, latent_correlations(margins, codes))
 
-    def _keep(self, schema: Schema, margins: list[Margin], correlations: FloatArray) -> Self:
-        """Take what was learned of these columns."""
-        self.schema_ = schema
+    def _pack(self) -> dict[str, Any]:
+        return {"margins": pack_margins(self.margins_), "correlations": self.correlations_}
+
+    def _unpack(self, arrays: Mapping[str, Any], schema: Schema) -> None:
+        self._keep(*unpack_margins(arrays, schema))
+
+    def _rows_at_once(self) -> int:
+        return CHUNK
+
+    def _keep(self, margins: list[Margin], correlations: FloatArray) -> None:
+        """Take what was learned."""
+        schema = self.schema_
         self.margins_, self.correlations_ = margins, correlations
         given = {*schema.immutable.tolist()}
         if self.condition_on_decision:
@@ -216,7 +150,6 @@ class GaussianCopula(BaseEstimator):
         order = first + [at for at, margin in enumerate(margins) if margin.position in mutable]
         self._order = order
         self._gaussian = Gaussian(correlations[np.ix_(order, order)], len(first))
-        return self
 
     def _ordered(self) -> tuple[list[Margin], list[Margin]]:
         """The margins that are given and those that are drawn, in order."""
@@ -440,21 +373,15 @@ def pack_margins(margins: list[Margin]) -> list[dict[str, Any]]:
 
 def unpack_margins(arrays: Mapping[str, Any], schema: Schema) -> tuple[list[Margin], FloatArray]:
     """Margins and correlations that could have been learned of these columns."""
-    plain, correlations = arrays["margins"], arrays["correlations"]
-    places = [(at, f, flag) for at, f in enumerate(schema.features) for flag in _flags(f)]
-    n_margins = len(places) + 1
-    if not isinstance(plain, list) or len(plain) != n_margins:
-        raise SavedFileError("the margins are not those of its columns")
-    margins = [
-        _margin(one, at, feature.n_codes, flag)
-        for one, (at, feature, flag) in zip(plain, places, strict=False)
-    ]
-    margins.append(_margin(plain[-1], len(schema.features), 2, None))
+    places = [(at, f.n_codes, flag) for at, f in enumerate(schema.features) for flag in _flags(f)]
+    places.append((len(schema.features), 2, None))
+    plain = listed(arrays["margins"], len(places), "the margins")
+    margins = [_margin(one, *place) for one, place in zip(plain, places, strict=True)]
+    correlations = arrays["correlations"]
     whole = isinstance(correlations, np.ndarray) and correlations.dtype == np.float64
-    if not whole or correlations.shape != (n_margins, n_margins):
-        raise SavedFileError("the correlations have another dtype or shape")
-    if not is_correlation(correlations):
-        raise SavedFileError("the correlations are not those of anything")
+    same = whole and correlations.shape == (len(places), len(places))
+    demand(same, "the correlations have another dtype or shape")
+    demand(is_correlation(correlations), "the correlations are not those of anything")
     return margins, correlations
 
 
@@ -466,21 +393,16 @@ def _flags(feature: Feature) -> tuple[bool | None, ...]:
 
 def _margin(plain: Any, position: int, n_codes: int, flag: bool | None) -> Margin:
     """One margin; the last code of a column with a flag is missing."""
-    if not isinstance(plain, Mapping) or set(plain) != {"place", "cuts"}:
-        raise SavedFileError("a margin has other parts")
-    place, cuts = plain["place"], plain["cuts"]
+    place, cuts = take(plain, "a margin", place=np.int64, cuts=np.float64)
     known = np.arange(n_codes - (flag is False))
     n_intervals = 2 if flag else known.size
     sound = (
-        isinstance(place, np.ndarray)
-        and isinstance(cuts, np.ndarray)
-        and (place.dtype, cuts.dtype) == (np.int64, np.float64)
-        and (place.shape, cuts.shape) == ((n_codes + 1,), (n_intervals - 1,))
+        (place.size, cuts.size) == (n_codes + 1, n_intervals - 1)
         and bool(np.isfinite(cuts).all() and (np.diff(cuts) >= 0).all())
         and bool((place[known.size :] == ANYWHERE).all())
+        and _is_placed(place[: known.size], bool(flag))
     )
-    if not sound or not _is_placed(place[: known.size], bool(flag)):
-        raise SavedFileError("the intervals of a margin are not those of a column")
+    demand(sound, "the intervals of a margin are not those of a column")
     ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     return Margin(position, bool(flag), place, ends)
 

@@ -1,10 +1,11 @@
-"""MADE and CTGAN: what they learn, what they promise, and that torch is needed to fit alone."""
+"""MADE and GANs: what they learn, what they promise, and that torch is needed to fit alone."""
 
 from __future__ import annotations
 
 import itertools
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,15 +21,20 @@ from generated import (
 )
 from mcce import ParameterError, SavedFileError, Schema
 from mcce.testing import check_generator
-from mcce_lab.generators import CTGAN, MADE
+from mcce_lab.generators import CTGAN, MADE, ConditionalGAN
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 SMALL_GAN = {"n_hidden": 32, "n_noise": 16}
-TINY = {"made": MADE(n_hidden=16, n_bins=16, n_epochs=4), "ctgan": CTGAN(**SMALL_GAN, n_epochs=2)}
+TINY = {
+    "made": MADE(n_hidden=16, n_bins=16, n_epochs=4),
+    "ctgan": CTGAN(**SMALL_GAN, n_epochs=2),
+    "cgan": ConditionalGAN(**SMALL_GAN, n_epochs=2),
+}
 USUAL = {
     "made": MADE(n_hidden=32, n_bins=16, n_epochs=15),
     "ctgan": CTGAN(**SMALL_GAN, n_epochs=8),
+    "cgan": ConditionalGAN(**SMALL_GAN, n_epochs=8),
 }
 NAMES = list(TINY)
 
@@ -39,10 +45,10 @@ def made(frame, immutable=(), seed=0, **parameters):
     return MADE(**{"n_hidden": 64, **parameters}).fit(rows, decision, seed=seed)
 
 
-def gan(frame, immutable=(), seed=0, **parameters):
+def gan(frame, immutable=(), seed=0, kind=CTGAN, **parameters):
     rows = Schema.learn_rows(frame, immutable=list(immutable))
     decision = np.arange(len(frame)) % 2 == 0
-    return CTGAN(**{**SMALL_GAN, **parameters}).fit(rows, decision, seed=seed)
+    return kind(**{**SMALL_GAN, **parameters}).fit(rows, decision, seed=seed)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -129,7 +135,7 @@ def test_values_between_those_of_training_are_written_like_them():
 @pytest.mark.parametrize("name", NAMES)
 def test_training_is_the_same_from_run_to_run_and_leaves_torch_as_it_was(name):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "b"])
-    fit = made if name == "made" else gan
+    fit = made if name == "made" else partial(gan, kind=type(TINY[name]))
     torch.manual_seed(5)
     before = torch.get_rng_state()
 
@@ -140,12 +146,14 @@ def test_training_is_the_same_from_run_to_run_and_leaves_torch_as_it_was(name):
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_both_modes_of_a_mixture_are_recovered_and_depend_on_the_context():
+@pytest.mark.parametrize("kind", [CTGAN, ConditionalGAN])
+def test_both_modes_of_a_mixture_are_recovered_and_depend_on_the_context(kind):
     chance = np.random.default_rng(0)
     job = chance.choice(["a", "b"], 1000)
     x = np.where(job == "a", -4, 4) + chance.normal(0, 0.5, 1000)
     frame = pd.DataFrame({"x": x, "job": job})
-    network = gan(frame, ["job"], n_epochs=20, learning_rate=2e-3, pack=1)
+    more = {"pack": 1, "n_epochs": 20} if kind is CTGAN else {"n_epochs": 50}
+    network = gan(frame, ["job"], kind=kind, learning_rate=2e-3, **more)
 
     (values,) = draw(network, pd.DataFrame({"x": 0.0, "job": ["a", "b"]}), 1000)
 

@@ -6,38 +6,29 @@ ends the search; the random numbers of a person depend on nothing but their row 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from mcce.protocols import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Kind,
-    check_count,
-    check_real,
-    check_whole,
-)
+from mcce.protocols import BoolArray, FloatArray, IntArray, check_whole
 
 from ...networks import import_torch, isolated
-from ..baseline import (
-    Baseline,
-    Declined,
-    Found,
-    Training,
-)
+from ...parameters import Count, Late, NotNegative, Positive, Widths
+from ..baseline import Baseline, Declined, Found, Training
 from ..space import Space, complete_rows, search_complete
 from .descent import PaperPreset, Projection
-from .networks import INCOMPLETE, ConditionalVAE, VAESettings, in_blocks
+from .networks import INCOMPLETE, ConditionalVAE, Trained, in_blocks
 
 NOTHING = "no ring around the person's code has a valid row"
 # Rows that are decoded and scored at once.
 MAX_ROWS = 50_000
 
 
-class CCHVAE(PaperPreset, Baseline):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CCHVAE(Trained, PaperPreset, Baseline):
     """A near row with the desired decision, by random steps in the code of an auto-encoder.
 
     Codes around that of the person are drawn from rings of growing radius and decoded; the first
@@ -84,7 +75,6 @@ class CCHVAE(PaperPreset, Baseline):
     >>> explainer.fit(train).explain(people).changes()  # doctest: +SKIP
     """
 
-    AFTER_FIT = frozenset({"n_samples", "step", "n_rings", "norm"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "n_samples": 100,
         "step": 0.1,
@@ -98,54 +88,19 @@ class CCHVAE(PaperPreset, Baseline):
         "early_stopping": False,
     }
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        n_samples: int = 100,
-        step: float = 0.1,
-        n_rings: int = 100,
-        norm: int = 1,
-        hidden: Sequence[int] = (128, 64),
-        n_latent: int = 8,
-        kl_weight: float = 0.3,
-        n_epochs: int = 50,
-        batch_size: int = 512,
-        early_stopping: bool = True,
-        random_state: int = 0,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.n_samples = n_samples
-        self.step = step
-        self.n_rings = n_rings
-        self.norm = norm
-        self.hidden = hidden
-        self.n_latent = n_latent
-        self.kl_weight = kl_weight
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.early_stopping = early_stopping
-        self.random_state = random_state
-        self.device = device
-
-    def _check(self) -> None:
-        check_count("n_samples", self.n_samples)
-        check_real("step", self.step, "a number > 0", zero=False)
-        check_count("n_rings", self.n_rings)
-        check_whole("norm", self.norm, 1, 2)
-        check_whole("random_state", self.random_state, 0, 2**63 - 1)
-        VAESettings.of(self).check()
+    n_samples: Late[Count] = 100
+    step: Late[Positive] = 0.1
+    n_rings: Late[Count] = 100
+    norm: Late[Annotated[int, partial(check_whole, least=1, most=2)]] = 1
+    hidden: Widths = (128, 64)
+    n_latent: Count = 8
+    kl_weight: NotNegative = 0.3
 
     def _learn(self, training: Training, y: Any) -> None:
         import_torch("CCHVAE", self.device)
         self.space_ = Space.learn(training.rows)
         points = self.space_.encode(complete_rows(training, self.space_).rows)
-        settings = VAESettings.of(self)
-        self.vae_ = ConditionalVAE.fit(self.space_, points, settings, self.random_state)
+        self.vae_ = ConditionalVAE.fit(self.space_, points, self)
 
     def _search(self, declined: Declined) -> Found:
         return search_complete(declined, self.space_, self._search_rings, INCOMPLETE)

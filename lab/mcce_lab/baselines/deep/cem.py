@@ -9,37 +9,18 @@ bisection of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
-from mcce.protocols import (
-    FloatArray,
-    Kind,
-    check_choice,
-    check_count,
-    check_real,
-    check_whole,
-)
+from mcce.protocols import FloatArray
 
-from ...networks import isolated
+from ...networks import Goal, isolated, train
+from ...parameters import Count, Late, NotNegative, Positive, Widths
 from ..baseline import Training
 from ..space import Space
 from .descent import Best, Block, GradientMethod, Step
-from .networks import Goal, TrainingPlan, blocks, check_hidden, layers, snap, train
-
-
-@dataclass(frozen=True)
-class AutoEncoderSettings:
-    """The size of an auto-encoder, and how it is trained."""
-
-    hidden: Sequence[int]
-    plan: TrainingPlan
-
-    def check(self) -> None:
-        """Raise for a value that cannot work."""
-        check_hidden("hidden", self.hidden)
-        self.plan.check()
+from .networks import Trained, blocks, layers, snap
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,20 +30,18 @@ class AutoEncoder:
     network: Any
 
     @classmethod
-    def fit(
-        cls, space: Space, points: FloatArray, settings: AutoEncoderSettings, seed: int
-    ) -> AutoEncoder:
+    def fit(cls, space: Space, points: FloatArray, method: CEM) -> AutoEncoder:
         """Train on points of shape (n_train, n_axes), with the squared error."""
-        with isolated(seed) as torch:
-            hidden, n_axes = list(settings.hidden), space.n_axes
+        with isolated(method.random_state) as torch:
+            hidden, n_axes = list(method.hidden), space.n_axes
             inner = layers([n_axes, *hidden, *hidden[:-1], n_axes])
-            network = torch.nn.Sequential(inner, torch.nn.Sigmoid()).to(settings.plan.device)
+            network = torch.nn.Sequential(inner, torch.nn.Sigmoid()).to(method.device)
 
             def loss(batch: Sequence[Any], _: int) -> Any:
                 return (network(batch[0]) - batch[0]).square().sum()
 
             goal = Goal(loss, list(network.parameters()))
-            return cls(train(network, [torch.from_numpy(points)], [goal], settings.plan))
+            return cls(train(network, [torch.from_numpy(points)], [goal], method))
 
     def reproduce(self, points: Any) -> Any:
         """Points as the auto-encoder reconstructs them."""
@@ -183,10 +162,8 @@ class Proximal:
         return hit
 
 
-Sign = Literal["free", "positive"]
-
-
-class CEM(GradientMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CEM(Trained, GradientMethod):
     """A sparse change with the desired decision that an auto-encoder can reproduce.
 
     It minimises c * max(0, margin - (f(e) - g(e))) + L2(e, x) squared + sparsity * L1(e, x) +
@@ -240,18 +217,6 @@ class CEM(GradientMethod):
     """
 
     NOTHING: ClassVar[str] = "no step of the search reached the desired decision with the margin"
-    AFTER_FIT = frozenset(
-        {
-            "sparsity",
-            "realism",
-            "margin",
-            "constant",
-            "n_rounds",
-            "n_steps",
-            "learning_rate",
-            "sign",
-        }
-    )
     PAPER: ClassVar[Mapping[str, Any]] = {
         "sparsity": 0.9,
         "realism": 1.0,
@@ -267,62 +232,19 @@ class CEM(GradientMethod):
         "early_stopping": False,
     }
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        sparsity: float = 0.9,
-        realism: float = 1.0,
-        margin: float = 0.02,
-        constant: float = 10.0,
-        n_rounds: int = 9,
-        n_steps: int = 100,
-        learning_rate: float = 0.01,
-        sign: Sign = "free",
-        hidden: Sequence[int] = (20, 10, 7),
-        n_epochs: int = 50,
-        batch_size: int = 512,
-        early_stopping: bool = True,
-        random_state: int = 0,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.sparsity = sparsity
-        self.realism = realism
-        self.margin = margin
-        self.constant = constant
-        self.n_rounds = n_rounds
-        self.n_steps = n_steps
-        self.learning_rate = learning_rate
-        self.sign = sign
-        self.hidden = hidden
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.early_stopping = early_stopping
-        self.random_state = random_state
-        self.device = device
-
-    def _check(self) -> None:
-        for name in ("sparsity", "realism", "margin"):
-            check_real(name, getattr(self, name), "a number of at least 0")
-        check_real("constant", self.constant, "a number > 0", zero=False)
-        check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
-        check_count("n_rounds", self.n_rounds)
-        check_count("n_steps", self.n_steps)
-        check_choice("sign", self.sign, get_args(Sign))
-        check_whole("random_state", self.random_state, 0, 2**63 - 1)
-        self._settings().check()
-
-    def _settings(self) -> AutoEncoderSettings:
-        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
-        return AutoEncoderSettings(self.hidden, plan)
+    sparsity: Late[NotNegative] = 0.9
+    realism: Late[NotNegative] = 1.0
+    margin: Late[NotNegative] = 0.02
+    constant: Late[Positive] = 10.0
+    n_rounds: Late[Count] = 9
+    n_steps: Late[Count] = 100
+    learning_rate: Late[Positive] = 0.01
+    sign: Late[Literal["free", "positive"]] = "free"
+    hidden: Widths = (20, 10, 7)
 
     def _train(self, space: Space, training: Training) -> None:
         points = space.encode(training.rows)
-        self.autoencoder_ = AutoEncoder.fit(space, points, self._settings(), self.random_state)
+        self.autoencoder_ = AutoEncoder.fit(space, points, self)
 
     def _find(self, block: Block) -> Any:
         proximal = Proximal(

@@ -10,102 +10,48 @@ converged no longer moves.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mcce.protocols import FloatArray, Kind, check_count, check_real, check_whole
-
-from ...networks import isolated
-from ..space import Space
+from ...parameters import Count, Late, NotNegative, Positive, TwoOrMore
 from .descent import MIN_PROBABILITY, Best, Block, LatentMethod, Step
-from .networks import Goal, Layout, TrainingPlan, gaussian_kl, noise_like, train
+from .networks import Coder, Layout, Trained
 
 # The least standard deviation of a code.
 MIN_INPUT_SCALE = 1e-3
 
 
-@dataclass(frozen=True)
-class ResidualSettings:
-    """The size of the networks, and how they are trained."""
-
-    width: int
-    depth: int
-    n_latent: int
-    plan: TrainingPlan
-
-    def check(self) -> None:
-        """Raise for a value that cannot work."""
-        check_count("width", self.width)
-        check_count("depth", self.depth, least=2)
-        check_count("n_latent", self.n_latent)
-        self.plan.check()
-
-
-@dataclass(frozen=True, eq=False)
-class ResidualVAE:
-    """A trained auto-encoder."""
-
-    layout: Layout
-    network: Any
+class ResidualVAE(Coder):
+    """Narrow residual networks with batch normalisation."""
 
     @classmethod
-    def fit(
-        cls, space: Space, points: FloatArray, settings: ResidualSettings, seed: int
-    ) -> ResidualVAE:
-        """Train on points of shape (n_train, n_axes)."""
-        layout = Layout.of(space, settings.plan.device)
-        with isolated(seed) as torch:
-            untrained = cls(layout, _network(layout, settings).to(layout.device))
+    def build(cls, layout: Layout, method: Any) -> Any:
+        """Encoder and decoder."""
+        import torch
 
-            def loss(batch: Sequence[Any], _: int) -> Any:
-                return untrained.loss(batch[0]).sum()
-
-            goal = Goal(loss, list(untrained.network.parameters()))
-            tensors = [torch.from_numpy(points)]
-            return cls(layout, train(untrained.network, tensors, [goal], settings.plan))
+        width, n_mutable, n_latent = method.width, len(layout.mutable), method.n_latent
+        n_blocks = method.depth - 1
+        network: Any = torch.nn.Module()
+        last = torch.nn.Sequential(*_normalised(width), torch.nn.Linear(width, 2 * n_latent))
+        network.encoder = _parts(torch.nn.Linear(n_mutable, width), n_blocks, width, last)
+        linear = torch.nn.Linear(n_latent + len(layout.immutable), width)
+        first = torch.nn.Sequential(linear, *_normalised(width))
+        network.decoder = _parts(first, n_blocks, width, torch.nn.Linear(width, n_mutable))
+        network.scales = torch.nn.Parameter(torch.full((n_mutable,), -2.0))
+        return network
 
     def encode(self, points: Any) -> tuple[Any, Any]:
-        """Mean and standard deviation of the code of each point."""
+        """Mean and log-variance of the code of each point."""
         import torch
 
         given = points[:, self.layout.mutable]
         mean, scale = _apply(self.network.encoder, given).chunk(2, dim=1)
-        return mean, torch.nn.functional.softplus(scale).clamp(min=MIN_INPUT_SCALE)
+        return mean, 2 * torch.nn.functional.softplus(scale).clamp(min=MIN_INPUT_SCALE).log()
 
-    def decode(self, codes: Any, own: Any) -> Any:
-        """Points of codes, with the immutable axes of their people."""
-        return self.layout.place(self.layout.write(self._raw(codes, own)), own)
-
-    def loss(self, points: Any) -> Any:
-        """Minus the evidence lower bound of each point."""
-        mean, scale = self.encode(points)
-        raw = self._raw(mean + noise_like(mean) * scale, points)
-        target = points[:, self.layout.mutable]
-        surprise = self.layout.surprise(raw, target, self.network.scales)
-        return surprise + gaussian_kl(mean, 2 * scale.log())
-
-    def _raw(self, codes: Any, own: Any) -> Any:
-        import torch
-
-        given = torch.cat([codes, self.layout.given(own)], dim=1)
+    def write(self, given: Any) -> Any:
+        """The raw output for codes and immutable axes."""
         return _apply(self.network.decoder, given)
-
-
-def _network(layout: Layout, settings: ResidualSettings) -> Any:
-    """The parts, untrained, and the log-scales of numbers."""
-    import torch
-
-    width, n_mutable, n_latent = settings.width, len(layout.mutable), settings.n_latent
-    n_blocks = settings.depth - 1
-    network: Any = torch.nn.Module()
-    last = torch.nn.Sequential(*_normalised(width), torch.nn.Linear(width, 2 * n_latent))
-    network.encoder = _parts(torch.nn.Linear(n_mutable, width), n_blocks, width, last)
-    linear = torch.nn.Linear(n_latent + len(layout.immutable), width)
-    first = torch.nn.Sequential(linear, *_normalised(width))
-    network.decoder = _parts(first, n_blocks, width, torch.nn.Linear(width, n_mutable))
-    network.scales = torch.nn.Parameter(torch.full((n_mutable,), -2.0))
-    return network
 
 
 def _parts(first: Any, n_blocks: int, width: int, last: Any) -> Any:
@@ -138,7 +84,8 @@ def _apply(parts: Any, given: Any) -> Any:
 MIN_CHANGE_SHARE, MIN_CHANGE, WINDOW = 0.01, 1e-3, 3
 
 
-class CLUE(LatentMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CLUE(Trained, LatentMethod):
     """A near row about which the predictor is more certain, if its decision is the desired one.
 
     It minimises H(f(e)) + weight * L1(e, x) / p + desired_weight * -log f(e) over codes of an
@@ -190,7 +137,6 @@ class CLUE(LatentMethod):
 
     _vae_class = ResidualVAE
     NOTHING: ClassVar[str] = "the decision never changed while the predictor became more certain"
-    AFTER_FIT = frozenset({"weight", "desired_weight", "learning_rate", "n_steps"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weight": 4.0,
         "desired_weight": 0.0,
@@ -204,51 +150,13 @@ class CLUE(LatentMethod):
         "early_stopping": True,
     }
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        weight: float = 4.0,
-        desired_weight: float = 0.0,
-        learning_rate: float = 0.5,
-        n_steps: int = 400,
-        width: int = 64,
-        depth: int = 3,
-        n_latent: int = 12,
-        n_epochs: int = 50,
-        batch_size: int = 512,
-        early_stopping: bool = True,
-        random_state: int = 0,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.weight = weight
-        self.desired_weight = desired_weight
-        self.learning_rate = learning_rate
-        self.n_steps = n_steps
-        self.width = width
-        self.depth = depth
-        self.n_latent = n_latent
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.early_stopping = early_stopping
-        self.random_state = random_state
-        self.device = device
-
-    def _check(self) -> None:
-        check_real("weight", self.weight, "a number of at least 0")
-        check_real("desired_weight", self.desired_weight, "a number of at least 0")
-        check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
-        check_count("n_steps", self.n_steps)
-        check_whole("random_state", self.random_state, 0, 2**63 - 1)
-        self._settings().check()
-
-    def _settings(self) -> ResidualSettings:
-        plan = TrainingPlan(self.n_epochs, self.batch_size, self.early_stopping, device=self.device)
-        return ResidualSettings(self.width, self.depth, self.n_latent, plan)
+    weight: Late[NotNegative] = 4.0
+    desired_weight: Late[NotNegative] = 0.0
+    learning_rate: Late[Positive] = 0.5
+    n_steps: Late[Count] = 400
+    width: Count = 64
+    depth: TwoOrMore = 3
+    n_latent: Count = 12
 
     def _best(self, own: Any) -> Best:
         return Converging(own)

@@ -9,50 +9,32 @@ a person depend on nothing but their row and the seed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mcce.protocols import BoolArray, FloatArray, Kind, check_count, check_real, check_whole
+from mcce.protocols import BoolArray, FloatArray
 
-from ...networks import isolated
+from ...networks import Goal, isolated, train
+from ...parameters import Count, Late, NotNegative, Positive, TwoOrMore
 from ..baseline import Declined, Found, Training
 from ..space import Space
 from .descent import Best, Block, Descent, GradientMethod, Patient, Step, search
 from .networks import (
-    Goal,
     Layout,
     RMSprop,
-    TrainingPlan,
+    Trained,
     draw,
     gaussian_kl,
     gaussian_kl_between,
     in_blocks,
     layers,
-    train,
 )
 
 # Weights of the parts of the loss: error, divergence of z and of w, and what the adversary knows.
 ERROR, Z_DIVERGENCE, W_DIVERGENCE, SECRECY, ADVERSARY = 40.0, 0.2, 1.0, 110.0, 100.0
-
-
-@dataclass(frozen=True)
-class SubspaceSettings:
-    """The size of the networks, and how they are trained."""
-
-    hidden: int
-    n_latent: int
-    n_decision: int
-    plan: TrainingPlan
-
-    def check(self) -> None:
-        """Raise for a value that cannot work."""
-        check_count("hidden", self.hidden)
-        check_count("n_latent", self.n_latent)
-        check_count("n_decision", self.n_decision)
-        self.plan.check()
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +50,12 @@ class SubspaceVAE:
         space: Space,
         points: FloatArray,
         accepted: BoolArray,
-        settings: SubspaceSettings,
-        seed: int,
+        method: CRUDS,
     ) -> SubspaceVAE:
         """Train on points and decisions."""
-        layout = Layout.of(space, settings.plan.device)
-        with isolated(seed) as torch:
-            untrained = cls(layout, _network(layout, settings).to(layout.device))
+        layout = Layout.of(space, method.device)
+        with isolated(method.random_state) as torch:
+            untrained = cls(layout, _network(layout, method).to(layout.device))
             network = untrained.network
             others = list(network.adversary.parameters())
             mine = [p for p in network.parameters() if all(p is not other for other in others)]
@@ -82,9 +63,9 @@ class SubspaceVAE:
                 Goal(lambda batch, _: untrained.loss(*batch).sum(), mine),
                 Goal(lambda batch, _: untrained.adversary_loss(*batch).sum(), others),
             ]
-            decisions = torch.nn.functional.one_hot(torch.tensor(accepted, dtype=torch.int64), 2)
+            decisions = torch.eye(2)[torch.tensor(accepted, dtype=torch.int64)]
             tensors: Sequence[Any] = [torch.from_numpy(points), decisions]
-            return cls(layout, train(network, tensors, goals, settings.plan))
+            return cls(layout, train(network, tensors, goals, method, rate=LEARNING_RATE))
 
     def encode(self, points: Any) -> tuple[Any, Any]:
         """Mean and log-variance of the code z of each point."""
@@ -140,12 +121,12 @@ def _known(guess: Any) -> Any:
     return (guess * guess.log() + (1 - guess) * (1 - guess).log()).mean(dim=1)
 
 
-def _network(layout: Layout, settings: SubspaceSettings) -> Any:
+def _network(layout: Layout, method: CRUDS) -> Any:
     """The parts, untrained, each with one hidden layer."""
     import torch
 
     n_mutable, n_given = len(layout.mutable), len(layout.immutable)
-    hidden, n_z, n_w = settings.hidden, settings.n_latent, settings.n_decision
+    hidden, n_z, n_w = method.hidden, method.n_latent, method.n_decision
     network: Any = torch.nn.Module()
     network.z = layers([n_mutable, hidden, 2 * n_z])
     network.w = layers([n_mutable + 2, hidden, 2 * n_w])
@@ -158,7 +139,8 @@ def _network(layout: Layout, settings: SubspaceSettings) -> Any:
 LEARNING_RATE = 5e-4
 
 
-class CRUDS(GradientMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CRUDS(Trained, GradientMethod):
     """A row with the desired decision that is otherwise like the person.
 
     An auto-encoder writes a row as two codes: one that knows nothing of the decision, which stays,
@@ -212,7 +194,6 @@ class CRUDS(GradientMethod):
     """
 
     NOTHING: ClassVar[str] = "no step of the search in the decision's latent space was valid"
-    AFTER_FIT = frozenset({"weight", "learning_rate", "n_steps", "patience", "n_starts"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weight": 0.001,
         "learning_rate": 0.008,
@@ -227,64 +208,19 @@ class CRUDS(GradientMethod):
         "early_stopping": False,
     }
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        weight: float = 0.3,
-        learning_rate: float = 0.03,
-        n_steps: int = 2000,
-        patience: int = 100,
-        n_starts: int = 8,
-        hidden: int = 64,
-        n_latent: int = 16,
-        n_decision: int = 2,
-        n_epochs: int = 50,
-        batch_size: int = 256,
-        early_stopping: bool = True,
-        random_state: int = 0,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.weight = weight
-        self.learning_rate = learning_rate
-        self.n_steps = n_steps
-        self.patience = patience
-        self.n_starts = n_starts
-        self.hidden = hidden
-        self.n_latent = n_latent
-        self.n_decision = n_decision
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.early_stopping = early_stopping
-        self.random_state = random_state
-        self.device = device
-
-    def _check(self) -> None:
-        check_real("weight", self.weight, "a number of at least 0")
-        check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
-        for name in ("n_steps", "patience", "n_starts"):
-            check_count(name, getattr(self, name))
-        check_whole("random_state", self.random_state, 0, 2**63 - 1)
-        self._settings().check()
-
-    def _settings(self) -> SubspaceSettings:
-        plan = TrainingPlan(
-            self.n_epochs, self.batch_size, self.early_stopping, LEARNING_RATE, self.device
-        )
-        return SubspaceSettings(self.hidden, self.n_latent, self.n_decision, plan)
+    weight: Late[NotNegative] = 0.3
+    learning_rate: Late[Positive] = 0.03
+    n_steps: Late[Count] = 2000
+    patience: Late[Count] = 100
+    n_starts: Late[Count] = 8
+    hidden: Count = 64
+    n_latent: Count = 16
+    n_decision: Count = 2
+    batch_size: TwoOrMore = 256
 
     def _train(self, space: Space, training: Training) -> None:
-        self.vae_ = SubspaceVAE.fit(
-            space,
-            space.encode(training.rows),
-            training.scored.valid,
-            self._settings(),
-            self.random_state,
-        )
+        points = space.encode(training.rows)
+        self.vae_ = SubspaceVAE.fit(space, points, training.scored.valid, self)
 
     def _descend(self, declined: Declined) -> Found:
         shape = self.n_starts, self.n_decision

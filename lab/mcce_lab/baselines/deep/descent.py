@@ -134,8 +134,8 @@ class Scorer:
         import torch
 
         predictor = _require_gradients(training.decision.predictor, method)
-        high, threshold = _desired_end(training, method)
-        slopes = torch.as_tensor(_learn_slopes(predictor, training, space), device=device)
+        high, threshold = desired_end(training, method)
+        slopes = torch.as_tensor(affine_slopes(predictor, training, space), device=device)
         return cls(space, training.decision, slopes, high, threshold)
 
     @property
@@ -145,7 +145,7 @@ class Scorer:
 
     def inputs(self, people: EncodedRows) -> FloatArray:
         """Inputs of the network for people, shape (n_people, n_inputs)."""
-        return _inputs(self.decision, people)
+        return network_inputs(self.decision, people)
 
     def anchors(self, own: Any, inputs: Any) -> Any:
         """The inputs of people minus what their points explain, as tensors."""
@@ -207,7 +207,7 @@ def _require_gradients(predictor: Any, method: str) -> Differentiable:
     )
 
 
-def _desired_end(training: Training, method: str) -> tuple[bool, float]:
+def desired_end(training: Training, method: str) -> tuple[bool, float]:
     """Whether high scores are desired, and from where on."""
     decision, desired = training.decision, training.decision.desired
     if not isinstance(desired, Interval):
@@ -232,10 +232,10 @@ def _desired_end(training: Training, method: str) -> tuple[bool, float]:
     return desired.high >= 1, float(desired.low if desired.high >= 1 else 1 - desired.high)
 
 
-def _learn_slopes(predictor: Differentiable, training: Training, space: Space) -> FloatArray:
+def affine_slopes(predictor: Differentiable, training: Training, space: Space) -> FloatArray:
     """The affine map by least squares, verified on other rows."""
     rows = [_recombined(training.rows, space, seed) for seed in (0, 1)]
-    inputs = [_inputs(training.decision, some) for some in rows]
+    inputs = [network_inputs(training.decision, some) for some in rows]
     given = [np.hstack([space.encode(some), np.ones((len(some), 1))]) for some in rows]
     slopes = np.linalg.lstsq(given[0], inputs[0])[0]
     miss = np.abs(given[1] @ slopes - inputs[1])
@@ -264,7 +264,7 @@ def _recombined(rows: EncodedRows, space: Space, seed: int) -> EncodedRows:
     return EncodedRows.from_codes(rows.schema, codes)
 
 
-def _inputs(decision: Decision, rows: EncodedRows) -> FloatArray:
+def network_inputs(decision: Decision, rows: EncodedRows) -> FloatArray:
     """Inputs of the network for rows, which it gets in its own type of frame."""
     frame = rows.frame if decision.names is None else rows.frame[list(decision.names)]
     predictor, adapter = decision.predictor, decision.adapter
@@ -589,17 +589,12 @@ class LatentMethod(GradientMethod):
     random_state: int
 
     def _train(self, space: Space, training: Training) -> None:
-        points = space.encode(training.rows)
-        self.vae_ = self._vae_class.fit(space, points, self._settings(), self.random_state)
+        self.vae_ = self._vae_class.fit(space, space.encode(training.rows), self)
 
     def _find(self, block: Block) -> Best:
         start = in_blocks(lambda own: self.vae_.encode(own)[0], block.own)
         descent = Descent(self._objective, Adam(self.learning_rate), self.n_steps)
         return descent.run(block, start, self._best(block.own))
-
-    @abstractmethod
-    def _settings(self) -> Any:
-        """The size of the auto-encoder, and how it is trained."""
 
     @abstractmethod
     def _objective(self, block: Block, codes: Any) -> Step:

@@ -10,18 +10,18 @@ what a network writes is a point of the cube.
 
 from __future__ import annotations
 
-import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from mcce.errors import ParameterError, shorten
-from mcce.protocols import FloatArray, IntArray, check_count, check_flag, check_real
+from mcce.protocols import FloatArray, IntArray
 
-from ...networks import check_device, isolated
+from ...networks import Goal, isolated, train
+from ...parameters import Count, Device, Seed, TwoOrMore
 from ..space import Space
 
 # Kernels treat the rows at the end of a matrix differently unless their number is a round one.
@@ -112,115 +112,15 @@ class RMSprop:
         return -self.rate * gradient / (second.sqrt() + EPSILON), [second]
 
 
-HELDOUT_SHARE, PATIENCE = 0.1, 5
-WEIGHT_DECAY = 1e-6
-# Small data get smaller batches, or an epoch would hardly move the weights.
-MIN_EPOCH_STEPS, MIN_BATCH = 50, 32
+@dataclass(eq=False, repr=False, kw_only=True)
+class Trained:
+    """Parameters of methods that train networks, with Adam."""
 
-
-@dataclass(frozen=True)
-class TrainingPlan:
-    """How a network is trained, with Adam."""
-
-    n_epochs: int
-    batch_size: int
+    n_epochs: Count = 50
+    batch_size: TwoOrMore = 512
     early_stopping: bool = True
-    learning_rate: float = 1e-3
-    device: str = "cpu"
-
-    def check(self) -> None:
-        """Raise for a value that cannot work."""
-        check_count("n_epochs", self.n_epochs)
-        check_count("batch_size", self.batch_size, least=2)
-        check_flag("early_stopping", self.early_stopping)
-        check_device(self.device)
-
-
-# From a batch of tensors and the number of the epoch to a loss, summed over rows.
-Loss = Callable[[Sequence[Any], int], Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Goal:
-    """A loss, and the parameters that shall lower it."""
-
-    loss: Loss
-    parameters: list[Any]
-
-
-def train(model: Any, tensors: Sequence[Any], goals: Sequence[Goal], plan: TrainingPlan) -> Any:
-    """A trained model, in evaluation mode and float64."""
-    import torch
-
-    order = torch.randperm(len(tensors[0]))
-    n_heldout = int(len(order) * HELDOUT_SHARE) if plan.early_stopping else 0
-    tensors = [tensor.float().to(plan.device) for tensor in tensors]
-    heldout = [tensor[order[:n_heldout]] for tensor in tensors]
-    kept = [tensor[order[n_heldout:]] for tensor in tensors]
-    optimizers = [_Optimizer(goal.parameters, plan.learning_rate) for goal in goals]
-    lowest, best, idle = float("inf"), None, 0
-    for epoch in range(plan.n_epochs):
-        model.train()
-        _train_epoch(kept, goals, optimizers, plan, epoch)
-        if not n_heldout:
-            continue
-        model.eval()
-        with torch.no_grad():
-            reached = float(goals[0].loss(heldout, plan.n_epochs))
-        idle += 1
-        if reached < lowest:
-            lowest, best, idle = reached, copy.deepcopy(model.state_dict()), 0
-        elif idle >= PATIENCE:
-            break
-    if best is not None:
-        model.load_state_dict(best)
-    return model.double().eval().requires_grad_(False)
-
-
-def _train_epoch(
-    tensors: Sequence[Any],
-    goals: Sequence[Goal],
-    optimizers: Sequence[_Optimizer],
-    plan: TrainingPlan,
-    epoch: int,
-) -> None:
-    """One pass over the rows."""
-    import torch
-
-    n_rows = len(tensors[0])
-    batch_size = min(plan.batch_size, max(MIN_BATCH, n_rows // MIN_EPOCH_STEPS))
-    order = torch.randperm(n_rows)
-    for start in range(0, n_rows, batch_size):
-        batch = order[start : start + batch_size]
-        if len(batch) < 2:
-            continue  # the spread of one row, which batch normalisation needs, is undefined
-        rows = [tensor[batch] for tensor in tensors]
-        for goal, optimizer in zip(goals, optimizers, strict=True):
-            mean = goal.loss(rows, epoch) / len(batch)
-            optimizer.step(torch.autograd.grad(mean, goal.parameters))
-
-
-class _Optimizer:
-    """Adam for the parameters of a network, with some weight decay."""
-
-    def __init__(self, parameters: list[Any], rate: float) -> None:
-        import torch
-
-        self.parameters, self.stepper, self.time = parameters, Adam(rate), 0
-        n_memories = range(self.stepper.n_memories)
-        self.memories = [[torch.zeros_like(one) for _ in n_memories] for one in parameters]
-
-    def step(self, gradients: Sequence[Any]) -> None:
-        import torch
-
-        self.time += 1
-        with torch.no_grad():
-            for at, (parameter, gradient) in enumerate(
-                zip(self.parameters, gradients, strict=True)
-            ):
-                decayed = gradient + WEIGHT_DECAY * parameter
-                move, self.memories[at] = self.stepper.step(decayed, self.memories[at], self.time)
-                parameter += move
+    random_state: Seed = 0
+    device: Device = "cpu"
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,98 +268,94 @@ def noise_like(values: Any) -> Any:
     return torch.randn(values.shape, dtype=values.dtype).to(values.device)
 
 
-@dataclass(frozen=True)
-class VAESettings:
-    """The size of an auto-encoder, and how it is trained."""
-
-    hidden: Sequence[int]
-    n_latent: int
-    kl_weight: float
-    plan: TrainingPlan
-    n_warmup: int = 5
-
-    @classmethod
-    def of(cls, method: Any) -> VAESettings:
-        """The settings among the parameters of a method."""
-        plan = TrainingPlan(
-            method.n_epochs, method.batch_size, method.early_stopping, device=method.device
-        )
-        return cls(method.hidden, method.n_latent, method.kl_weight, plan)
-
-    def check(self) -> None:
-        """Raise for a value that cannot work."""
-        check_hidden("hidden", self.hidden)
-        check_count("n_latent", self.n_latent)
-        check_real("kl_weight", self.kl_weight, "a number of at least 0")
-        self.plan.check()
-
-
 @dataclass(frozen=True, eq=False)
-class ConditionalVAE:
-    """A trained auto-encoder."""
+class Coder(ABC):
+    """A trained auto-encoder of the mutable axes, given the immutable ones."""
 
     layout: Layout
     network: Any
 
     @classmethod
-    def fit(
-        cls, space: Space, points: FloatArray, settings: VAESettings, seed: int
-    ) -> ConditionalVAE:
-        """Train on points."""
-        layout = Layout.of(space, settings.plan.device)
-        with isolated(seed) as torch:
-            untrained = cls(layout, _network(layout, settings).to(layout.device))
+    def fit(cls, space: Space, points: FloatArray, method: Any) -> Self:
+        """Train on points, by the parameters of a method."""
+        layout = Layout.of(space, method.device)
+        with isolated(method.random_state) as torch:
+            untrained = cls(layout, cls.build(layout, method).to(layout.device))
 
             def loss(batch: Sequence[Any], epoch: int) -> Any:
-                weight = settings.kl_weight * min(1.0, epoch / max(settings.n_warmup, 1))
-                return untrained.loss(batch[0], weight).sum()
+                return untrained.loss(batch[0], epoch, method).sum()
 
             goal = Goal(loss, list(untrained.network.parameters()))
             tensors = [torch.from_numpy(points)]
-            return cls(layout, train(untrained.network, tensors, [goal], settings.plan))
+            return cls(layout, train(untrained.network, tensors, [goal], method))
+
+    @classmethod
+    @abstractmethod
+    def build(cls, layout: Layout, method: Any) -> Any:
+        """The parts, untrained, and the log-scales of numbers."""
+
+    @abstractmethod
+    def encode(self, points: Any) -> tuple[Any, Any]:
+        """Mean and log-variance of the code of each point."""
+
+    @abstractmethod
+    def write(self, given: Any) -> Any:
+        """The raw output for codes and immutable axes."""
+
+    def decode(self, codes: Any, own: Any) -> Any:
+        """Points of codes, with the immutable axes of their people."""
+        return self.layout.place(self.layout.write(self._raw(codes, own)), own)
+
+    def loss(self, points: Any, epoch: int, method: Any) -> Any:
+        """Minus the evidence lower bound of each point."""
+        mean, log_variance = self.encode(points)
+        raw = self._raw(draw(mean, log_variance), points)
+        target = points[:, self.layout.mutable]
+        surprise = self.layout.surprise(raw, target, self.network.scales)
+        return surprise + self.kl_weight(epoch, method) * gaussian_kl(mean, log_variance)
+
+    def kl_weight(self, epoch: int, method: Any) -> float:
+        """The weight of the divergence."""
+        return 1.0
+
+    def _raw(self, codes: Any, own: Any) -> Any:
+        import torch
+
+        return self.write(torch.cat([codes, self.layout.given(own)], dim=1))
+
+
+# Epochs in which the weight of the divergence grows.
+N_WARMUP = 5
+
+
+class ConditionalVAE(Coder):
+    """Dense layers with ReLU; the divergence has a weight."""
+
+    @classmethod
+    def build(cls, layout: Layout, method: Any) -> Any:
+        """Trunk, mean and log-variance of the code, decoder."""
+        import torch
+
+        hidden, n_latent = list(method.hidden), method.n_latent
+        network: Any = torch.nn.Module()
+        inner = layers([len(layout.mutable), *hidden])
+        network.trunk = torch.nn.Sequential(inner, torch.nn.ReLU())
+        network.mean = torch.nn.Linear(hidden[-1], n_latent)
+        network.log_variance = torch.nn.Linear(hidden[-1], n_latent)
+        sizes = [n_latent + len(layout.immutable), *hidden[::-1], len(layout.mutable)]
+        network.decoder = layers(sizes)
+        network.scales = torch.nn.Parameter(torch.full((len(layout.mutable),), -2.0))
+        return network
 
     def encode(self, points: Any) -> tuple[Any, Any]:
         """Mean and log-variance of the code of each point."""
         hidden = self.network.trunk(points[:, self.layout.mutable])
         return self.network.mean(hidden), self.network.log_variance(hidden)
 
-    def decode(self, codes: Any, own: Any) -> Any:
-        """Points of codes, with the immutable axes of their people."""
-        return self.layout.place(self.layout.write(self._raw(codes, own)), own)
+    def write(self, given: Any) -> Any:
+        """The raw output for codes and immutable axes."""
+        return self.network.decoder(given)
 
-    def loss(self, points: Any, kl_weight: float) -> Any:
-        """Minus the evidence lower bound of each point, with a weight of the divergence."""
-        mean, log_variance = self.encode(points)
-        raw = self._raw(draw(mean, log_variance), points)
-        surprise = self.layout.surprise(raw, points[:, self.layout.mutable], self.network.scales)
-        return surprise + kl_weight * gaussian_kl(mean, log_variance)
-
-    def _raw(self, codes: Any, own: Any) -> Any:
-        import torch
-
-        return self.network.decoder(torch.cat([codes, self.layout.given(own)], dim=1))
-
-
-def check_hidden(name: str, widths: Any) -> None:
-    """Raise unless a parameter lists the widths of hidden layers."""
-    if not isinstance(widths, (list, tuple)) or not widths:
-        raise ParameterError(
-            f"{name} must list the widths of hidden layers, e.g. (128, 64), got {shorten(widths)}."
-        )
-    for width in widths:
-        check_count(f"each of {name}", width)
-
-
-def _network(layout: Layout, settings: VAESettings) -> Any:
-    """The parts, untrained, and the log-scales of numbers."""
-    import torch
-
-    hidden, n_latent = list(settings.hidden), settings.n_latent
-    network: Any = torch.nn.Module()
-    network.trunk = torch.nn.Sequential(layers([len(layout.mutable), *hidden]), torch.nn.ReLU())
-    network.mean = torch.nn.Linear(hidden[-1], n_latent)
-    network.log_variance = torch.nn.Linear(hidden[-1], n_latent)
-    sizes = [n_latent + len(layout.immutable), *hidden[::-1], len(layout.mutable)]
-    network.decoder = layers(sizes)
-    network.scales = torch.nn.Parameter(torch.full((len(layout.mutable),), -2.0))
-    return network
+    def kl_weight(self, epoch: int, method: Any) -> float:
+        """Grows in the first epochs."""
+        return float(method.kl_weight * min(1.0, epoch / N_WARMUP))

@@ -6,16 +6,17 @@ never the immutable features that the decoder is given.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mcce.protocols import Kind, check_count, check_real, check_whole
-
+from ...parameters import Count, Late, NotNegative, Positive, Widths
 from .descent import Best, Block, LatentMethod, Patient, Step
-from .networks import ConditionalVAE, VAESettings
+from .networks import ConditionalVAE, Trained
 
 
-class REViSE(LatentMethod):
+@dataclass(eq=False, repr=False, kw_only=True)
+class REViSE(Trained, LatentMethod):
     """A near row with the desired decision that an auto-encoder can write.
 
     It minimises -log f(e) + weight * L1(e, x) over codes of a conditional variational auto-encoder,
@@ -66,7 +67,6 @@ class REViSE(LatentMethod):
 
     _vae_class = ConditionalVAE
     NOTHING: ClassVar[str] = "no step of the search in the latent space was valid"
-    AFTER_FIT = frozenset({"weight", "learning_rate", "n_steps", "patience"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weight": 0.5,
         "learning_rate": 0.1,
@@ -80,50 +80,13 @@ class REViSE(LatentMethod):
         "early_stopping": False,
     }
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        weight: float = 0.5,
-        learning_rate: float = 0.1,
-        n_steps: int = 1500,
-        patience: int = 100,
-        hidden: Sequence[int] = (128, 64),
-        n_latent: int = 8,
-        kl_weight: float = 0.1,
-        n_epochs: int = 50,
-        batch_size: int = 512,
-        early_stopping: bool = True,
-        random_state: int = 0,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.weight = weight
-        self.learning_rate = learning_rate
-        self.n_steps = n_steps
-        self.patience = patience
-        self.hidden = hidden
-        self.n_latent = n_latent
-        self.kl_weight = kl_weight
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.early_stopping = early_stopping
-        self.random_state = random_state
-        self.device = device
-
-    def _check(self) -> None:
-        check_real("weight", self.weight, "a number of at least 0")
-        check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
-        check_count("n_steps", self.n_steps)
-        check_count("patience", self.patience)
-        check_whole("random_state", self.random_state, 0, 2**63 - 1)
-        self._settings().check()
-
-    def _settings(self) -> VAESettings:
-        return VAESettings.of(self)
+    weight: Late[NotNegative] = 0.5
+    learning_rate: Late[Positive] = 0.1
+    n_steps: Late[Count] = 1500
+    patience: Late[Count] = 100
+    hidden: Widths = (128, 64)
+    n_latent: Count = 8
+    kl_weight: NotNegative = 0.1
 
     def _best(self, own: Any) -> Best:
         return Patient(own, self.patience)

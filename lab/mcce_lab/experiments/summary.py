@@ -16,7 +16,7 @@ import pandas as pd
 from mcce.protocols import FloatArray
 
 from ..metrics import JUDGES
-from .compare_cases import METHODS, SEARCHES
+from .cells import METHODS, SEARCHES
 from .report import COLOURS, OURS, legend_below, panels
 
 N_BOOTSTRAP = 1000
@@ -34,29 +34,25 @@ CELL = [*CASE, "network", "seed"]
 def by_method(people: pd.DataFrame, methods: pd.DataFrame) -> pd.DataFrame:
     """Every measure of every method on every data set, with intervals."""
     lines = []
-    people = compress(people)
-    for keys, rows in people.groupby([*CASE, "method"], sort=False):
-        named = dict(zip([*CASE, "method"], keys, strict=True))
-        runs = methods
-        for name, key in named.items():
-            runs = runs[runs[name] == key]
-        answered = rows[rows["sparsity"].notna()]
+    runs_of = dict(list(methods.groupby([*CASE, "method"])))
+    for keys, rows in compress(people).groupby([*CASE, "method"], sort=False):
+        runs, answered = runs_of[keys], rows[rows["sparsity"].notna()]
+        # CPU seconds of one seed, which one machine ran without a break.
+        first = runs[runs["seed"] == runs["seed"].min()]
         line: dict[str, Any] = {
-            **named,
+            **dict(zip([*CASE, "method"], keys, strict=True)),
             "cells": len(runs),
             "people": len(rows),
             "coverage": len(answered) / len(rows),
             "valid": answered["valid"].mean(),
             "violation": answered["violation"].mean(),
-            "fit_cpu": _of_first_seed(runs, "fit_cpu"),
-            "search_cpu": _of_first_seed(runs, "search_cpu"),
+            "fit_cpu": first["fit_cpu"].mean(),
+            "search_cpu": first["search_cpu"].mean(),
             "rows_per_person": runs["rows_per_person"].mean(),
+            **_with_interval("detectability", runs, runs["detectability"]),
         }
-        mean, low, high = interval(runs, runs["detectability"])
-        line |= {"detectability": mean, "detectability_low": low, "detectability_high": high}
         for measure in MEASURES:
-            mean, low, high = interval(answered, answered[measure])
-            line |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
+            line |= _with_interval(measure, answered, answered[measure])
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -67,31 +63,22 @@ def compress(people: pd.DataFrame) -> pd.DataFrame:
     return people.assign(density=np.sign(raw) * np.log1p(raw.abs()))
 
 
-def _of_first_seed(runs: pd.DataFrame, column: str) -> float:
-    """The mean of CPU seconds over the cells of one seed, which one machine ran without a break."""
-    return float(runs.loc[runs["seed"] == runs["seed"].min(), column].mean())
-
-
-def on_common_people(people: pd.DataFrame, least: float = 0.5) -> pd.DataFrame:
-    """Means over the people whom all methods answer, leaving out methods that answer few."""
+def paired(people: pd.DataFrame, base: str) -> pd.DataFrame:
+    """Each method beside a base on the people whom both answer: means and the difference."""
     lines = []
-    people = compress(people)
-    for keys, rows in people.groupby(CASE, sort=False):
-        # A method that was not run in some cells answers nobody there.
-        n_people = len(rows[[*CELL, "person"]].drop_duplicates())
-        answers = rows["sparsity"].notna().groupby(rows["method"], sort=False).sum() / n_people
-        taking_part = answers.index[answers >= least]
-        rows = rows[rows["method"].isin(taking_part)]
-        answered = rows[rows["sparsity"].notna()]
-        n_methods = answered.groupby([*CELL, "person"])["method"].transform("size")
-        common = answered[n_methods == len(taking_part)]
-        left_out = ", ".join(answers.index[answers < least])
-        for method, part in common.groupby("method", sort=False):
-            line: dict[str, Any] = dict(zip(CASE, keys, strict=True))
-            line |= {"method": method, "common_people": len(part), "left_out": left_out}
-            for measure in MEASURES:
-                mean, low, high = interval(part, part[measure])
-                line |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
+    for keys, rows in compress(people).groupby(CASE, sort=False):
+        tables = _by_person(rows, MEASURES)
+        for name in dict.fromkeys(rows["method"]):
+            if base not in set(rows["method"]):
+                continue
+            line: dict[str, Any] = dict(zip(CASE, keys, strict=True)) | {"method": name}
+            for measure, table in tables.items():
+                both = table[[name, base]].dropna() if name != base else table[[base]].dropna()
+                gap = both[name] - both[base]
+                line["common_people"] = len(both)
+                line |= {measure: both[name].mean(), f"{measure}_base": both[base].mean()}
+                cells = gap.index.to_frame(index=False)
+                line |= _with_interval(f"{measure}_difference", cells, gap.to_numpy())
             lines.append(line)
     return pd.DataFrame(lines)
 
@@ -103,17 +90,12 @@ def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) 
     the judge are no larger and one of them is smaller beyond a 95 % interval; so does a rival.
     """
     lines = []
-    people = compress(people)
-    for keys, rows in people.groupby(CASE, sort=False):
-        tables = {
-            measure: rows.pivot_table(measure, [*CELL, "person"], "method", dropna=False)
-            for measure in ("sparsity", *AGAINST)
-        }
-        there = set(rows["method"])
+    for keys, rows in compress(people).groupby(CASE, sort=False):
+        tables, there = _by_person(rows, ("sparsity", *AGAINST)), set(rows["method"])
+        answers = tables["sparsity"].notna()
+        present = [name for name in ours if name in there]
         for rival in (name for name in rivals if name in there):
-            present = [name for name in ours if name in there]
             verdicts = {name: _verdicts(tables, name, rival) for name in present}
-            answers = tables["sparsity"].notna()
             common = [int((answers[name] & answers[rival]).sum()) for name in present]
             for judge in AGAINST:
                 lines.append(
@@ -121,12 +103,20 @@ def dominance(people: pd.DataFrame, ours: Sequence[str], rivals: Sequence[str]) 
                         **dict(zip(CASE, keys, strict=True)),
                         "rival": rival,
                         "judge": judge,
-                        "dominated_by": ", ".join(n for n, v in verdicts.items() if v[judge] < 0),
-                        "dominates": ", ".join(n for n, v in verdicts.items() if v[judge] > 0),
+                        "dominated_by": "; ".join(n for n, v in verdicts.items() if v[judge] < 0),
+                        "dominates": "; ".join(n for n, v in verdicts.items() if v[judge] > 0),
                         "common_people": min(common, default=0),
                     }
                 )
     return pd.DataFrame(lines)
+
+
+def _by_person(rows: pd.DataFrame, measures: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Each measure with a row per person and a column per method."""
+    return {
+        measure: rows.pivot_table(measure, [*CELL, "person"], "method", dropna=False)
+        for measure in measures
+    }
 
 
 def _verdicts(tables: dict[str, pd.DataFrame], ours: str, rival: str) -> dict[str, int]:
@@ -148,6 +138,11 @@ def _dominates(*gaps: tuple[float, float, float]) -> int:
         if all(mean <= 0 for mean, _, _ in turned) and any(high < 0 for _, _, high in turned):
             return sign
     return 0
+
+
+def _with_interval(name: str, rows: pd.DataFrame, values: Any) -> dict[str, float]:
+    mean, low, high = interval(rows, values)
+    return {name: mean, f"{name}_low": low, f"{name}_high": high}
 
 
 def interval(rows: pd.DataFrame, values: Any) -> tuple[float, float, float]:
@@ -190,47 +185,44 @@ def front(table: pd.DataFrame, x: str, y: str) -> pd.Series[bool]:
     return pd.Series(~(no_worse & better).any(axis=0), index=table.index)
 
 
-AXES = ("l1", "outlier_factor", "isolation", "density")
-TITLES = {
-    "l1": "l1, range-scaled",
-    "outlier_factor": "local outlier factor",
-    "isolation": "isolation forest",
-    "density": "minus log density, compressed",
-}
+AXES = {"l1": "l1, range-scaled", "isolation": "isolation forest"}
 # One marker for each of our searches; rivals of a family share a marker and differ in colour.
 SEARCH_MARKERS = dict(zip(SEARCHES, "*osP^", strict=True))
-MARKERS = {"real rows": "p", "NICE": "s", "sampling": "^", "gradients": "D", "packages": "X"}
+MARKERS = dict(
+    zip(
+        ["real rows", "NICE", "sampling", "gradients", "program", "packages"], "ps^DhX", strict=True
+    )
+)
 TICKS = [1, 2, 3, 5, 10, 20]
+N_COLUMNS = 4
 # Means over fewer people say little of a method.
 MIN_COVERAGE = 0.5
 
 
 def draw_fronts(table: pd.DataFrame) -> Any:
-    """Sparsity against l1 and three judges, a row of panels per data set and kind of predictor."""
+    """Sparsity against l1, then against a judge, a panel per data set and kind of predictor."""
     table = table[table["coverage"] >= MIN_COVERAGE]
-    from matplotlib.ticker import LogLocator
-
-    cases = list(table.groupby(["dataset", "box"], sort=False))
-    figure, axes = panels(len(cases), len(AXES), size=(3.6, 3.0))
-    looks = _looks()
-    ours = [method.name for method in METHODS if method.is_ours]
-    for line, ((name, box), rows) in zip(axes, cases, strict=True):
-        for panel, axis in zip(line, AXES, strict=True):
+    cases = list(table.groupby(CASE, sort=False))
+    n_lines = -(-len(cases) // N_COLUMNS)
+    figure, axes = panels(n_lines * len(AXES), min(len(cases), N_COLUMNS), size=(3.4, 2.8))
+    looks, ours = _looks(), [method.name for method in METHODS if method.is_ours]
+    for axis, lines in zip(AXES, np.split(axes, len(AXES)), strict=True):
+        for panel in lines.flat[len(cases) :]:
+            panel.set_axis_off()
+        for panel, ((name, box), rows) in zip(lines.flat, cases, strict=False):
             for _, row in rows.iterrows():
                 _draw_point(panel, row, axis, looks[row["method"]])
             some = rows[rows["method"].isin(ours)]
             best = some[front(some, "sparsity", axis)].sort_values("sparsity")
             panel.plot(best["sparsity"], best[axis], color=OURS, linewidth=1, zorder=1)
-            panel.set_xscale("log")
+            panel.set(xscale="log", xlabel="changes per answer", ylabel=AXES[axis])
             panel.set_xticks(TICKS, [str(tick) for tick in TICKS])
             panel.minorticks_off()
-            panel.set_xlabel("changes per answer")
-            panel.set_ylabel(TITLES[axis])
             panel.set_title(f"{name}, {box}")
-        line[0].set_yscale("log")
-        line[0].yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
-        line[0].yaxis.set_major_formatter("{x:g}")
-        line[0].yaxis.set_minor_formatter("{x:g}")
+            if axis == "l1":
+                panel.set_yscale("log")
+                panel.yaxis.set_major_formatter("{x:g}")
+                panel.yaxis.set_minor_formatter("")
     legend_below(figure, axes, n_columns=6)
     return figure
 
