@@ -30,7 +30,8 @@ from engine_cases import (
 from mcce import MCCE
 from mcce.cli import main
 from mcce.errors import ReadError
-from mcce.execution.dask import SETTINGS, explain
+from mcce.execution import explain
+from mcce.execution.dask import SETTINGS
 from mcce.predictors import Remote
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")

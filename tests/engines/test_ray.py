@@ -20,7 +20,8 @@ from engine_cases import (
 )
 from mcce import MCCE
 from mcce.errors import ParameterError, WorkerError
-from mcce.execution.ray import STARTS, explain, start
+from mcce.execution import explain
+from mcce.execution.ray import STARTS, start
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("ray.data", reason="Ray Data is not installed")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -14,8 +15,7 @@ import pandas as pd
 from ..errors import ParameterError, SchemaError
 from ..explainer import MCCE
 from ..files.partitions import find_files, is_single
-from ..files.sources import find_format
-from ..files.training import iterate_training, read_training
+from ..files.training import read_training
 from ..files.training_sample import TrainingSample, even_blocks, sample_training
 from ..model.flags import describe_outcome
 from ..predictors.calls import adapt
@@ -24,9 +24,16 @@ from ..privacy.private_domains import read_domains
 from ..privacy.private_trees import PrivateTrees
 from ..protocols import is_private
 from ..runtime.progress import without_prints
-from .arguments import FitArguments
-from .inputs import check_output_path, read_dtypes, read_key, split_names
-from .predictors import load_predictor
+from .arguments import FitArguments, inputs_of
+from .inputs import (
+    check_output_path,
+    dialect_of,
+    read_dtypes,
+    read_key,
+    show_dialect,
+    split_names,
+)
+from .predictors import load_predictor, predictor_files
 from .terminal import can_draw, notify, printable, show_json
 
 NUMBER = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan)"
@@ -41,9 +48,9 @@ def run(arguments: FitArguments) -> None:
     names = arguments.train
     # One file keeps its name.
     paths = names if len(names) == 1 and is_single(names[0]) else find_files(names)
-    inputs = [arguments.predictor.name, arguments.rules, arguments.domains, arguments.run.key_file]
-    check_output_path(arguments.output, [*paths, *inputs])
+    check_output_path(arguments.output, [*paths, *inputs_of(arguments)])
     predictor = load_predictor(arguments.predictor)
+    check_output_path(arguments.output, map(str, predictor_files(arguments.predictor)))
     if arguments.sample_rows is None:
         rows, sample = _read(arguments, paths), None
     else:
@@ -85,12 +92,7 @@ def _read(arguments: FitArguments, paths: Sequence[str]) -> pd.DataFrame:
     """All training rows."""
     if arguments.sample_key is not None:
         raise ParameterError("--sample-key needs --sample-rows: how many rows to keep.")
-    table, dtypes = arguments.table, read_dtypes(arguments.table.dtypes)
-    kinds = [find_format(path, table.format) for path in paths]
-    frames = [
-        _drop(arguments, read_training(path, kind, delimiter=table.delimiter, dtypes=dtypes))
-        for path, kind in zip(paths, kinds, strict=True)
-    ]
+    frames = list(_frames(arguments, paths))
     if len(frames) == 1:
         return frames[0]
     joined = even_blocks(frames, max(sum(map(len, frames)), 1))
@@ -101,9 +103,7 @@ def _sample(
     arguments: FitArguments, paths: Sequence[str], predictor: Any, n_rows: int
 ) -> TrainingSample:
     """A sample of the training rows."""
-    key, table, dtypes = arguments.sample_key, arguments.table, read_dtypes(arguments.table.dtypes)
-    read = iterate_training(paths, table.format, delimiter=table.delimiter, dtypes=dtypes)
-    blocks = (_drop(arguments, frame) for frame in read)
+    key, blocks = arguments.sample_key, _frames(arguments, paths)
     first = list(islice(blocks, 1))
     names = [str(name) for frame in first for name in frame.columns if name != key]
     with without_prints():
@@ -117,9 +117,13 @@ def _sample(
         )
 
 
-def _drop(arguments: FitArguments, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows without the columns of --drop."""
-    return rows.drop(columns=split_names("--drop", arguments.drop, list(rows.columns)) or [])
+def _frames(arguments: FitArguments, paths: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """The training rows of each file, whole or in blocks, without the columns of --drop."""
+    table, whole = arguments.table, arguments.sample_rows is None
+    options = paths, table.format, dialect_of(table), read_dtypes(table.dtypes)
+    note = partial(show_dialect, table=table, quiet=arguments.run.quiet)
+    for rows in read_training(*options, whole=whole, note=note):
+        yield rows.drop(columns=split_names("--drop", arguments.drop, list(rows.columns)) or [])
 
 
 def _parameters(arguments: FitArguments, predictor: Any, names: list[str]) -> dict[str, Any]:

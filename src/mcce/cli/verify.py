@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ import typer
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
 from ..files.people_reader import PeopleReader
-from ..files.sources import JsonSource, iterate, reading
+from ..files.sources import KnownColumns, RawBlock, reading
+from ..predictors.remote import UnusableJsonError, unique_keys
 from ..report.receipts import Check, Origin, check_plan, check_receipt
 from .arguments import ExplainerArguments, VerifyArguments
 from .inputs import load_explainer, read_checksum, read_key
@@ -40,7 +40,9 @@ def _check(arguments: VerifyArguments) -> list[Check]:
     path = arguments.receipt
     with reading(path):
         try:
-            content = json.loads(Path(path).read_bytes())
+            content = json.loads(Path(path).read_bytes(), object_pairs_hook=unique_keys)
+        except UnusableJsonError as error:
+            raise ReadError(f"{shorten(path, 200)} is {error}, and no receipt.") from None
         except (ValueError, RecursionError):
             raise ReadError(f"{shorten(path, 200)} is no JSON. Name a receipt.") from None
     checks = check_receipt(content, read_key(arguments.run.key_file))
@@ -55,9 +57,10 @@ def _check(arguments: VerifyArguments) -> list[Check]:
 
 def _row(path: str, cells: Any, explainer: MCCE) -> pd.DataFrame:
     """A row of the receipt, read as one of a file of JSON lines."""
-    source = JsonSource.open(path, BytesIO(json.dumps(cells).encode()))
-    reader = PeopleReader.plan(path, source, explainer.schema_)
-    (block,) = iterate(path, source, reader.columns, 1)
+    if not isinstance(cells, dict):
+        raise ReadError(f"{shorten(path, 200)} is no receipt: its rows must be objects.")
+    reader = PeopleReader.plan(path, KnownColumns(list(cells)), explainer.schema_)
+    block = RawBlock(0, {name: [cells[name]] for name in reader.columns})
     ((_, row),) = reader.read(block).groups
     return row
 

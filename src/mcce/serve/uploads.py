@@ -32,15 +32,7 @@ from ..counterfactuals.result import Counterfactuals
 from ..errors import McceError, MissingExtraError, ParameterError, ReadError, shorten
 from ..files.answer_tables import Layout, stream_tables
 from ..files.people_reader import PeopleReader
-from ..files.sources import (
-    Format,
-    Source,
-    check_delimiter,
-    estimate_rows,
-    find_format,
-    iterate,
-    open_source,
-)
+from ..files.sources import Dialect, Format, Source, estimate_rows, find_format, open_source
 from ..kernels import CancelledError, ExpiredError, IntArray, check_cancellation
 from ..report.html.report_page import ReportOptions, write_page
 from ..runtime.files import replacing
@@ -295,7 +287,6 @@ class Upload:
 
     def check(self) -> None:
         """Raise if the file is no table of people with the columns of the explainer."""
-        check_delimiter(self.options.delimiter)
         with self._open():
             pass
         if self.path.endswith(".parquet"):
@@ -318,7 +309,7 @@ class Upload:
         with self._open() as (source, reader):
             empty_result = self._explain(reader.empty(), lambda n_more: None)
             layout = Layout.plan(reader, empty_result, _prefix(reader, empty_result))
-            for block in iterate(self.path, source, reader.columns, BLOCK):
+            for block in source.blocks(reader.columns, BLOCK):
                 if block.first + block.n_rows > most:
                     raise ParameterError(
                         f"An upload may hold at most {most:,} people, and this one has more. "
@@ -346,7 +337,7 @@ class Upload:
     def _open(self) -> Iterator[tuple[Source, PeopleReader]]:
         """The table in the file, and how people in it are read."""
         schema, options = self.answerer.explainer.schema_, self.options
-        with open_source(self.path, self._format, options.delimiter) as source:
+        with open_source(self.path, self._format, Dialect(options.delimiter)) as source:
             keep = [options.name] if options.name else []
             yield source, PeopleReader.plan(self.path, source, schema, keep=keep)
 
