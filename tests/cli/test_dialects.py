@@ -74,8 +74,16 @@ def test_people_and_training_rows_are_read_as_they_are_meant(here, capsys, name)
 
     assert (here / "other.parquet").read_bytes() == (here / "usual.parquet").read_bytes()
     assert (here / "own.mcce").read_bytes() == fitted
-    assert fit(name, "--sample-rows", "1000", "-q") == 0
-    assert (here / "own.mcce").read_bytes() == fitted
+
+
+def test_a_sample_of_training_rows_is_read_as_it_is_meant(here):
+    (here / "norway.csv").write_bytes(excel("cp1252"))
+    made = []
+    for name in ("usual.csv", "norway.csv"):
+        assert fit(name, "--sample-rows", "50", "-q") == 0
+        made.append((here / "own.mcce").read_bytes())
+
+    assert made[0] == made[1]
 
 
 def test_what_cannot_be_found_out_can_be_said_and_the_run_goes_on(here, capsys):
