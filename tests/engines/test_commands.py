@@ -124,9 +124,9 @@ class FakeRay(ModuleType):
         WorkerCrashedError=ConnectionError, OutOfMemoryError=MemoryError, RayTaskError=ValueError
     )
 
-    def __init__(self):
+    def __init__(self, n_failures=0):
         super().__init__("ray")
-        self.cores, self.started = [0, 1, 4], []
+        self.cores, self.started, self.n_failures = [0, 1, 4], [], n_failures
         # How many tasks there were each time that mcce looked how many there may be.
         self.n_tasks, self.seen = 0, []
 
@@ -135,6 +135,8 @@ class FakeRay(ModuleType):
 
     def init(self, **options):
         self.started.append(options)
+        if len(self.started) <= 2 * self.n_failures:
+            raise Exception("The current node timed out during startup.")
 
     def shutdown(self):
         self.started.append("shutdown")
@@ -177,3 +179,22 @@ def test_ray_gets_tasks_as_its_cluster_grows_and_is_remote_only_if_named(
     assert ended == "shutdown"
     expected = explain_alone("expected.parquet")
     pd.testing.assert_frame_equal(table("answers"), expected, check_exact=True)
+
+
+@pytest.mark.parametrize("n_failures", [2, 3])
+def test_a_start_of_ray_that_takes_too_long_is_tried_again(here, monkeypatch, capsys, n_failures):
+    fake = FakeRay(n_failures)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    monkeypatch.setitem(sys.modules, "ray.data", ModuleType("ray.data"))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    files = ["explain", "bank.mcce", "lake", *KEY, "--predictor", "scoring:score", "-o", "answers/"]
+
+    code = main([*files, "--engine", "ray"])
+
+    assert code == (0 if n_failures == 2 else PREDICTOR)
+    # What was half started is shut down each time.
+    assert fake.started[1::2] == ["shutdown"] * 3
+    if code:
+        said = " ".join(capsys.readouterr().err.split())
+        assert "did not start on this machine in 3 attempts" in said
+        assert "timed out during startup" in said

@@ -36,6 +36,12 @@ def option(
     return field(default="" if required else default, metadata=metadata)
 
 
+# Options that are a file that is read, columns, and how many.
+file = partial(option, metavar="FILE", reads=True)
+columns = partial(option, metavar="NAMES")
+number = partial(option, metavar="N")
+
+
 def argument(text: str, metavar: str, default: Any = "") -> Any:
     """A field that is a positional argument: files that are read."""
     make = partial(typer.Argument, help=text, metavar=metavar)
@@ -124,10 +130,8 @@ def from_dict(command: type[Arguments], content: Mapping[str, Any]) -> Arguments
 class RunArguments:
     """How a command runs, and what it shows."""
 
-    jobs: int | None = option("Threads; -1 for all cores.", metavar="N")
-    key_file: str | None = option(
-        "Secret that signs explainers and receipts.", metavar="FILE", reads=True
-    )
+    jobs: int | None = number("Threads; -1 for all cores.")
+    key_file: str | None = file("Secret that signs explainers and receipts.")
     as_json: bool = option("Print one JSON object, for machines.", "--json", default=False)
     quiet: bool = option("No progress and no summary.", "--quiet", "-q", default=False)
     debug: bool = option("Show tracebacks of errors; they may quote cells.", default=False)
@@ -167,13 +171,12 @@ class PredictorArguments:
         "--output-is",
         metavar="KIND",
     )
-    rows_per_second: float | None = option(
-        "The most rows in any second that a server is sent, in all.", metavar="N"
+    rows_per_second: float | None = number(
+        "The most rows in any second that a server is sent, in all."
     )
-    in_flight: int | None = option(
+    in_flight: int | None = number(
         "The most requests at a time to a server, of all workers together; by default one of "
         "each, or 4 of each with --rows-per-second.",
-        metavar="N",
     )
 
 
@@ -200,8 +203,8 @@ class ExplainerArguments:
     """An explainer, and how it is used."""
 
     path: str = argument("File of mcce fit.", "EXPLAINER")
-    rules: str | None = option("Further rules for these people.", metavar="FILE", reads=True)
-    n_counterfactuals: int | None = option("Other than at fit.", metavar="N")
+    rules: str | None = file("Further rules for these people.")
+    n_counterfactuals: int | None = number("Other than at fit.")
     tolerance: float = option("How far scores may be from those at fit, relatively.", default=1e-9)
 
 
@@ -237,11 +240,9 @@ class FitArguments:
         "--score-class says otherwise.",
         metavar="LOW:HIGH|LABEL",
     )
-    immutable: list[str] | None = option("Columns that must not change: Age,Sex.", metavar="NAMES")
-    mutable: list[str] | None = option(
-        "Columns that may change; all others stay fixed.", metavar="NAMES"
-    )
-    rules: str | None = option("What people can do, as TOML.", metavar="FILE", reads=True)
+    immutable: list[str] | None = columns("Columns that must not change: Age,Sex.")
+    mutable: list[str] | None = columns("Columns that may change; all others stay fixed.")
+    rules: str | None = file("What people can do, as TOML.")
     search: str | None = option(
         "balanced, sparse, near, nearest, plausible, paper or exact; by default balanced, and "
         "paper with --generator private."
@@ -254,23 +255,19 @@ class FitArguments:
         default="trees",
         metavar="NAME",
     )
-    domains: str | None = option(
-        "Public domains of all columns as JSON, for --generator private.",
-        metavar="FILE",
-        reads=True,
-    )
+    domains: str | None = file("Public domains of all columns as JSON, for --generator private.")
     epsilon: float | None = option("Privacy budget of --generator private, e.g. 1.", metavar="E")
-    n_samples: int | None = option("Draws per person.", metavar="N")
-    n_counterfactuals: int = option("Answers per person, at most.", default=3, metavar="N")
+    n_samples: int | None = number("Draws per person.")
+    n_counterfactuals: int = number("Answers per person, at most.", default=3)
     diversity: float | None = option(
         "From 0 to 1: how much answers shall differ; by default 0.5. Not for the exact search."
     )
     score_class: str | None = option("The class whose probability counts.", metavar="LABEL")
-    drop: list[str] | None = option("Columns to leave out, e.g. the outcome.", metavar="NAMES")
+    drop: list[str] | None = columns("Columns to leave out, e.g. the outcome.")
     allow_outcome: bool = option("Learn although a column looks like the outcome.", default=False)
-    categorical: list[str] | None = option("Numbers that are only codes.", metavar="NAMES")
+    categorical: list[str] | None = columns("Numbers that are only codes.")
     seed: int = option("Seed of all draws.", default=0, low=0, high=2**64 - 1)
-    sample_rows: int | None = option("Learn from at most this many rows.", metavar="N", low=1)
+    sample_rows: int | None = number("Learn from at most this many rows.", low=1)
     sample_key: str | None = option(
         "A column that tells all rows apart, is never missing and is no feature: it decides "
         "which are kept.",
@@ -326,42 +323,33 @@ class ExplainArguments:
         "Go on with an unfinished run; begin where there is none yet.", default=False
     )
     overwrite: bool = option(OVERWRITE, default=False)
-    keep: list[str] | None = option("Columns to copy, e.g. a customer number.", metavar="NAMES")
-    key: list[str] | None = option(
-        "Columns that identify a person, in place of the row in the file; needed for "
-        "several files.",
-        metavar="NAMES",
+    keep: list[str] | None = columns("Columns to copy, e.g. a customer number.")
+    key: list[str] | None = columns(
+        "Columns that identify a person, in place of the row in the file; needed for several files."
     )
-    labels: str | None = option(
-        "Words for the features, for what their numbers are rounded to.",
-        metavar="FILE",
-        reads=True,
-    )
+    labels: str | None = file("Words for the features, for what their numbers are rounded to.")
     engine: str | None = option(
         "Who shares the work: local (processes of this machine), dask, ray or spark. Files "
         "must have the same names for all workers.",
         metavar="NAME",
     )
-    workers: int | None = option("Worker processes, by default one for each core.", metavar="N")
+    workers: int | None = number("Worker processes, by default one for each core.")
     anonymity: int | None = option(
         "Write ranges and sets of values that at least K training people fit, in place of "
         "exact values of --quasi-identifiers.",
         metavar="K",
     )
-    quasi_identifiers: list[str] | None = option(
-        "With --anonymity: columns by which people could be recognised.", metavar="NAMES"
+    quasi_identifiers: list[str] | None = columns(
+        "With --anonymity: columns by which people could be recognised."
     )
-    training: str | None = option(
-        "With --anonymity: the rows that the explainer was fitted on.", metavar="FILE", reads=True
-    )
+    training: str | None = file("With --anonymity: the rows that the explainer was fitted on.")
     min_pureness: float | None = option(
         "With --anonymity: the share of these values that the predictor must accept, where "
         "possible; by default 0.9."
     )
-    block_rows: int | None = option(
+    block_rows: int | None = number(
         "People per block, by default 5000, and 20000 per partition if work is shared. "
         "Answers do not depend on it; a killed run repeats at most one block per worker.",
-        metavar="N",
     )
     prefix: str = option("What stands before the names of added columns.", default="")
     output_format: str | None = option("Format of the output: csv, parquet, arrow or jsonl.")
@@ -394,20 +382,17 @@ class ReportArguments:
     people: str = argument("Whom to explain.", "PEOPLE")
     output: str = option("The HTML file.", "--output", "-o", metavar="FILE", required=True)
     overwrite: bool = option(OVERWRITE, default=False)
-    labels: str | None = option(
-        "Words for the features, and their language.", metavar="FILE", reads=True
-    )
+    labels: str | None = file("Words for the features, and their language.")
     language: str | None = option("de, en or nb; only without --labels.", metavar="CODE")
-    groups: list[str] | None = option("Columns whose groups are compared.", metavar="NAMES")
-    row_numbers: list[int] | None = option(
+    groups: list[str] | None = columns("Columns whose groups are compared.")
+    row_numbers: list[int] | None = number(
         "Only this row of the file, counted from 0. May be given several times.",
         "--row",
-        metavar="N",
     )
     name: str | None = option("What people are called, e.g. their number.", metavar="COLUMN")
     title: str | None = option("What the report is called.")
-    card: str | None = option("A text about the data, to be shown.", metavar="FILE", reads=True)
-    max_people: int = option("People who are shown one by one.", default=1_000, metavar="N")
+    card: str | None = file("A text about the data, to be shown.")
+    max_people: int = number("People who are shown one by one.", default=1_000)
     explainer: ExplainerArguments = group(ExplainerArguments)
     table: TableArguments = group(TableArguments)
     predictor: PredictorArguments = group(PredictorArguments, without=("in_flight",))
@@ -429,7 +414,7 @@ class VerifyArguments:
     """
 
     receipt: str = argument("File that the page saved.", "RECEIPT")
-    explainer: str | None = option("File of mcce fit.", metavar="FILE", reads=True)
+    explainer: str | None = file("File of mcce fit.")
     predictor: PredictorArguments = group(
         PredictorArguments, without=("rows_per_second", "in_flight"), optional=("name",)
     )
@@ -453,33 +438,25 @@ class AuditArguments:
           --quasi-identifiers Duration,Job -o privacy.html --overwrite
     """
 
-    training: str = option("The rows it was fitted on.", metavar="FILE", required=True, reads=True)
-    holdout: str = option(
-        "Rows of other people, best as many as in training.",
-        metavar="FILE",
-        required=True,
-        reads=True,
-    )
-    reference: str | None = option(
+    training: str = file("The rows it was fitted on.", required=True)
+    holdout: str = file("Rows of other people, best as many as in training.", required=True)
+    reference: str | None = file(
         "Rows of further people, for whom rows are released and whom an attacker knows. "
-        "Without it, half of the holdout.",
-        metavar="FILE",
-        reads=True,
+        "Without it, half of the holdout."
     )
-    quasi_identifiers: list[str] | None = option(
-        "Columns that an attacker knows of everybody, for linkage.", metavar="NAMES"
+    quasi_identifiers: list[str] | None = columns(
+        "Columns that an attacker knows of everybody, for linkage."
     )
-    private: list[str] | None = option(
-        "Columns that the attacker would like to know; by default all others that can change.",
-        metavar="NAMES",
+    private: list[str] | None = columns(
+        "Columns that the attacker would like to know; by default all others that can change."
     )
     release: str = option(
         "What is given out: answers, or rows that the generator draws.",
         default="answers",
         metavar="KIND",
     )
-    n_people: int = option("People who get answers, at most.", default=1_000, metavar="N")
-    seed: int = option("Seed of samples.", default=0, metavar="N", low=0, high=2**64 - 1)
+    n_people: int = number("People who get answers, at most.", default=1_000)
+    seed: int = number("Seed of samples.", default=0, low=0, high=2**64 - 1)
     output: str | None = option("An HTML page of the figures.", "--output", "-o", metavar="FILE")
     overwrite: bool = option(OVERWRITE, default=False)
     language: str = option("Language of the page: de, en or nb.", default="en", metavar="CODE")

@@ -65,12 +65,12 @@ from .output import Destination
 from .predictors import PredictorLoader, predictor_checksum, public_name, split_limits
 from .terminal import (
     can_draw,
+    conclude,
     describe_status,
     notify,
     paragraph,
     people_bar,
     printable,
-    show_json,
 )
 
 # Failures that are shown as they happen; a file lists all in the end.
@@ -219,7 +219,7 @@ class _Job:
             "labels": arguments.labels,
             "training": arguments.training,
         }
-        key = {
+        key: dict[str, Any] = {
             "mcce": __version__,
             "explainer": read_checksum(explainer.path),
             "predictor": public_name(arguments.predictor),
@@ -291,7 +291,7 @@ def _stream(job: _Job, source: Source, destination: Destination) -> None:
     blocks = source.blocks(run.reader.columns, job.arguments.block_rows or BLOCK_ROWS)
     with without_warnings(), job.bar, writing(Path("standard output")):
         stream_tables(run.tables(blocks, counts), destination.format, sys.stdout.buffer)
-    _summarize(job, counts)
+    _summarize(job, counts, {}, "")
 
 
 def _here(
@@ -432,7 +432,7 @@ def _not_compared(arguments: ExplainArguments) -> str:
     if Path(name).is_file():
         return ""
     return (
-        f" Of the predictor {printable(name)}, the modules of this folder and the score of one "
+        f" Of the predictor {name}, the modules of this folder and the score of one "
         "person of each part are as they were then; whatever else it reads was not compared."
     )
 
@@ -448,21 +448,15 @@ def _count(totals: Counter[str]) -> int:
     return sum(totals.values()) - totals[UNSTABLE]
 
 
-def _summarize(
-    job: _Job, totals: Counter[str], details: Mapping[str, Any] | None = None, text: str = ""
-) -> None:
+def _summarize(job: _Job, totals: Counter[str], details: Mapping[str, Any], text: str) -> None:
     """Show the counts by status."""
     people = {name: count for name, count in totals.items() if name != UNSTABLE}
     n_unstable, output, seconds = totals[UNSTABLE], job.arguments.output, job.bar.seconds
-    if job.arguments.run.as_json:
-        content = {"output": output, "n_people": _count(totals), "status": people}
-        content |= {"n_unstable": n_unstable, "seconds": round(seconds, 3), **(details or {})}
-        show_json(content, sys.stderr if output == STANDARD else None)
-    elif not job.arguments.run.quiet:
-        shown = f"{describe_status(people, seconds)}"
-        if n_unstable:
-            shown += f" The predictor is unstable: {n_unstable} answers were withdrawn."
-        shown += text
-        if output != STANDARD:
-            shown += f" Answers, and reasons where there is none: {printable(output)}"
-        notify(shown)
+    content = {"output": output, "n_people": _count(totals), "status": people}
+    content |= {"n_unstable": n_unstable, "seconds": round(seconds, 3), **details}
+    shown = describe_status(people, seconds)
+    if n_unstable:
+        shown += f" The predictor is unstable: {n_unstable} answers were withdrawn."
+    is_stream = output == STANDARD
+    where = "" if is_stream else f" Answers, and reasons where there is none: {output}"
+    conclude(job.arguments.run, content, f"{shown}{text}{where}", sys.stderr if is_stream else None)

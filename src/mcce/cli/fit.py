@@ -34,7 +34,7 @@ from .inputs import (
     split_names,
 )
 from .predictors import load_predictor, predictor_files
-from .terminal import can_draw, notify, printable, show_json
+from .terminal import can_draw, conclude
 
 NUMBER = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan)"
 # How much a person's answers differ, unless told otherwise.
@@ -56,6 +56,8 @@ def run(arguments: FitArguments) -> None:
     else:
         sample = _sample(arguments, paths, predictor, arguments.sample_rows)
         rows = sample.rows
+    # Answers of the exact search are simply the best.
+    usual = arguments.diversity is None and arguments.search != "exact"
     explainer = MCCE(
         predictor,
         **_parameters(arguments, predictor, [str(name) for name in rows.columns]),
@@ -66,7 +68,7 @@ def run(arguments: FitArguments) -> None:
         ignore_relations=arguments.generator == "private",
         n_samples=arguments.n_samples,
         n_counterfactuals=arguments.n_counterfactuals,
-        diversity=_diversity(arguments),
+        diversity=DIVERSITY if usual else arguments.diversity,
         random_state=arguments.seed,
         n_jobs=arguments.run.jobs,
         verbose=can_draw() and not arguments.run.quiet,
@@ -81,21 +83,12 @@ def run(arguments: FitArguments) -> None:
     _summarize(arguments, explainer, len(rows), sample, time.monotonic() - began)
 
 
-def _diversity(arguments: FitArguments) -> float | None:
-    """How much answers shall differ; those of the exact search are simply the best."""
-    if arguments.diversity is None and arguments.search != "exact":
-        return DIVERSITY
-    return arguments.diversity
-
-
 def _read(arguments: FitArguments, paths: Sequence[str]) -> pd.DataFrame:
     """All training rows."""
     if arguments.sample_key is not None:
         raise ParameterError("--sample-key needs --sample-rows: how many rows to keep.")
     frames = list(_frames(arguments, paths))
-    if len(frames) == 1:
-        return frames[0]
-    joined = even_blocks(frames, max(sum(map(len, frames)), 1))
+    joined = even_blocks(frames if len(frames) > 1 else (), max(sum(map(len, frames)), 1))
     return next((frame for frame, *_ in joined), frames[0])
 
 
@@ -199,42 +192,40 @@ def _summarize(
     sample: TrainingSample | None,
     seconds: float,
 ) -> None:
+    """Show what was learned, and what the file holds of it."""
     fitted, labels = explainer.fitted_, _labels(explainer.predictor)
     # The classes whose probability is the score, if the predictor names them.
     score_of = [str(labels[at]) for at in fitted.decision.columns if at < len(labels)]
-    if arguments.run.as_json:
-        show_json(
-            {
-                "output": arguments.output,
-                "n_train": n_train,
-                "n_desired": fitted.n_desired,
-                "score_of": score_of,
-                "features": [str(name) for name in fitted.schema.names],
-                "immutable": [str(fitted.schema.names[at]) for at in fitted.schema.immutable],
-                "seed": fitted.seed,
-                "seconds": round(seconds, 3),
-            }
-            | ({} if sample is None else {"n_seen": sample.n_seen, "rare": sample.rare})
-        )
-    elif not arguments.run.quiet:
-        classes = " or ".join(map(repr, score_of))
-        score = f" (the score is the probability of {classes})" if classes else ""
-        origin = "" if sample is None else f"a sample of {sample.n_seen:,} rows: "
-        kept = "" if sample is None else f" {_describe(sample)}"
-        # Counts of a private generator have noise.
-        about = "about " if is_private(fitted.generator) else ""
-        notify(
-            f"learned from {origin}{n_train:,} rows, {about}{fitted.n_desired:,} of them "
-            f"with the desired decision{printable(score)}, in {seconds:.1f} s; saved as "
-            f"{printable(arguments.output)}.{kept} {_kept_of_rows(fitted.generator)}"
-        )
+    content = {
+        "output": arguments.output,
+        "n_train": n_train,
+        "n_desired": fitted.n_desired,
+        "score_of": score_of,
+        "features": [str(name) for name in fitted.schema.names],
+        "immutable": [str(fitted.schema.names[at]) for at in fitted.schema.immutable],
+        "seed": fitted.seed,
+        "seconds": round(seconds, 3),
+    }
+    if sample is not None:
+        content |= {"n_seen": sample.n_seen, "rare": sample.rare}
+    classes = " or ".join(map(repr, score_of))
+    score = f" (the score is the probability of {classes})" if classes else ""
+    origin = "" if sample is None else f"a sample of {sample.n_seen:,} rows: "
+    # Counts of a private generator have noise.
+    about = "about " if is_private(fitted.generator) else ""
+    text = (
+        f"learned from {origin}{n_train:,} rows, {about}{fitted.n_desired:,} of them with the "
+        f"desired decision{score}, in {seconds:.1f} s; saved as {arguments.output}."
+    )
+    kept = "" if sample is None else _describe(sample)
+    conclude(arguments.run, content, f"{text}{kept}{_kept_of_rows(fitted.generator)}")
 
 
 def _describe(sample: TrainingSample) -> str:
     """Which rows a sample has all of, and which are over-represented."""
     accepted = sample.strata[sample.strata["accepted"]]
     return (
-        f"All accepted rows are kept of {int(accepted['whole'].sum()):,} of {len(accepted):,} "
+        f" All accepted rows are kept of {int(accepted['whole'].sum()):,} of {len(accepted):,} "
         f"combinations of immutable values, those with up to {sample.rare:,} of them; the other "
         "rows are a random sample, so accepted rows are over-represented."
     )
@@ -244,10 +235,10 @@ def _kept_of_rows(generator: Any) -> str:
     """A sentence on the training values that a saved explainer holds."""
     if not is_private(generator):
         return (
-            "It holds training values: protect it like the training data (mcce inspect shows "
+            " It holds training values: protect it like the training data (mcce inspect shows "
             "which)."
         )
     return (
-        f"Its model spent epsilon {generator.ledger_.epsilon:.3g}, counts have noise, and it holds "
-        "no training values. The predictor is not covered."
+        f" Its model spent epsilon {generator.ledger_.epsilon:.3g}, counts have noise, and it "
+        "holds no training values. The predictor is not covered."
     )

@@ -39,7 +39,7 @@ from .inputs import (
     split_names,
 )
 from .predictors import predictor_files, public_name
-from .terminal import describe_status, notify, people_bar, printable, show_json
+from .terminal import conclude, describe_status, people_bar
 
 # More people than these do not fit one page.
 MAX_REPORT_PEOPLE = 50_000
@@ -79,7 +79,11 @@ def run(arguments: ReportArguments) -> None:
         with without_prints(), people_bar(n_shown, wanted=wanted, doing="write") as pages:
             write_page(explainer, results, output, replace(options, callback=pages.show))
     totals = Counter(chain.from_iterable(result.people["status"] for _, result in results))
-    _summarize(arguments, totals, bar.seconds)
+    n_bytes, seconds = Path(output).stat().st_size, round(bar.seconds, 3)
+    content = {"output": output, "bytes": n_bytes, "n_people": sum(totals.values())}
+    content |= {"status": dict(totals), "seconds": seconds}
+    text = f"{describe_status(totals, seconds)} Report: {output} ({n_bytes / 1e6:.1f} MB)"
+    conclude(arguments.run, content, text)
 
 
 def _labels(arguments: ReportArguments) -> Labels:
@@ -175,20 +179,3 @@ def _options(arguments: Any) -> Iterator[str]:
         elif value != one.default and (name := option_names(one)[:1]) and name[0] not in LEFT_OUT:
             for part in value if isinstance(value, list) else [value]:
                 yield from name if part is True else (*name, str(part))
-
-
-def _summarize(arguments: ReportArguments, totals: Counter[str], seconds: float) -> None:
-    output, n_bytes = arguments.output, Path(arguments.output).stat().st_size
-    if arguments.run.as_json:
-        show_json(
-            {
-                "output": output,
-                "bytes": n_bytes,
-                "n_people": sum(totals.values()),
-                "status": dict(totals),
-                "seconds": round(seconds, 3),
-            }
-        )
-    elif not arguments.run.quiet:
-        done = describe_status(totals, seconds)
-        notify(f"{done} Report: {printable(output)} ({n_bytes / 1e6:.1f} MB)")

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
 
-from ..errors import WorkerError
+from ..errors import WorkerError, shorten
 from ..explainer import MCCE
 from . import joblib
 from .joblib import Key
@@ -25,14 +24,13 @@ from .workers import Task
 # How often a task that failed is tried again.
 TASK_RETRIES = 3
 # Of a cluster of this machine: how long a new worker may take to start (Dask gives up on it after
-# 15 seconds, for good, so a busy machine that loses its last worker would wait for ever); and no
-# profiles, which grow by the hour.
+# 15 seconds, for good); for how long there may be none at all; and no profiles, which grow by the
+# hour.
 SETTINGS = {
     "distributed.deploy.lost-worker-timeout": "5 minutes",
+    "distributed.scheduler.no-workers-timeout": "10 minutes",
     "distributed.worker.profile.enabled": False,
 }
-# How long to wait, in seconds, while the cluster has no worker.
-MAX_IDLE_SECONDS = 600.0
 
 
 def columns_of(people: Any, key: Key, explainer: MCCE) -> tuple[dict[str, bool], Key]:
@@ -65,6 +63,7 @@ def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]
     The address of a remote cluster can stand in ``DASK_SCHEDULER_ADDRESS``.
     """
     from dask.distributed import KilledWorker
+    from distributed.scheduler import NoWorkerError
 
     with _client(workers) as client:
         # Computed on a worker: what is scattered is lost with the workers that hold it.
@@ -75,8 +74,13 @@ def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]
                 lambda item: executor.submit(_call, item, task=held),
                 lambda: sys.maxsize,
                 (KilledWorker,),
-                _IdleCheck(client),
             )
+        except NoWorkerError as error:
+            raise WorkerError(
+                f"The Dask cluster has had no worker for too long ({shorten(error, 200)}): they "
+                "died or were stopped, and it started no new ones. Look at their logs, start "
+                "workers, and run again."
+            ) from error
         finally:
             executor.shutdown(wait=False)
 
@@ -105,24 +109,6 @@ def _client(workers: int | None) -> Iterator[Any]:
             started = Client(**options)
         with started as client:
             yield client
-
-
-class _IdleCheck:
-    """Raises if a cluster stays without workers: an error, not a wait."""
-
-    def __init__(self, client: Any) -> None:
-        self._client, self._seen = client, time.monotonic()
-
-    def __call__(self) -> None:
-        now = time.monotonic()
-        if self._client.nthreads():
-            self._seen = now
-        elif now - self._seen > MAX_IDLE_SECONDS:
-            raise WorkerError(
-                f"The Dask cluster has had no worker for {MAX_IDLE_SECONDS:.0f} seconds: they died "
-                "or were stopped, and it started no new ones. Look at their logs, start workers, "
-                "and run again."
-            )
 
 
 def _same(task: Callable[[Any], Any]) -> Callable[[Any], Any]:

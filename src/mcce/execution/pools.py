@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,6 @@ from ..errors import ParameterError, WorkerError, missing_extra, shorten
 ENGINE_MODULES = {"local": "joblib", "dask": "dask", "ray": "ray", "spark": "spark"}
 ENGINES = tuple(ENGINE_MODULES)
 ENGINE_PACKAGES = {"dask": "dask.distributed", "ray": "ray.data", "spark": "pyspark.sql"}
-# How long to wait for the next result, in seconds, before the pool is checked.
-PAUSE = 1.0
 # If so many items are lost before one is done, all workers seem to die, and no more are started.
 MAX_LOST = 20
 OpenPool = Callable[[Callable[[Any], Any], int | None], AbstractContextManager["Pool"]]
@@ -41,14 +39,12 @@ class Pool:
     """Workers that do a task.
 
     ``room`` is how many items may run or wait at a time: more than can run, so that clusters grow.
-    The future of an item whose worker was lost raises one of ``died``. ``check`` raises if the
-    workers can do nothing any more.
+    The future of an item whose worker was lost raises one of ``died``.
     """
 
     submit: Callable[[Any], Future[Any]]
     room: Callable[[], int]
     died: tuple[type[BaseException], ...] = ()
-    check: Callable[[], None] = lambda: None
 
     def run(self, items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """The place and the result of each item, as they come.
@@ -66,11 +62,7 @@ class Pool:
                 future.add_done_callback(done.put)
             if not running:
                 break
-            try:
-                future = done.get(timeout=PAUSE)
-            except Empty:
-                self.check()
-                continue
+            future = done.get()
             place = running.pop(future)
             try:
                 result = future.result()

@@ -21,7 +21,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
@@ -176,14 +176,10 @@ def _decimal_of(text: str, delimiter: str) -> str:
 
 def _head_rows(text: str, delimiter: str) -> list[list[str]]:
     """The first rows of a CSV file, up to what is no CSV."""
-    rows = []
-    try:
-        for row in islice(
-            csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), HEAD_ROWS
-        ):
-            rows += [row] if row else []
-    except csv.Error:
-        pass
+    rows: list[list[str]] = []
+    with suppress(csv.Error):
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        rows.extend(row for row in islice(reader, HEAD_ROWS) if row)
     return rows
 
 
@@ -277,10 +273,8 @@ class _Bytes(io.RawIOBase):
             view[n_read : n_read + len(piece)] = piece
             n_read += len(piece)
         self._n_bytes += n_read
-        packed = (
-            None if self._packed is None else max(self._packed.tell() * MAX_EXPANSION, SMALL_BYTES)
-        )
-        if packed is not None and self._n_bytes > packed:
+        packed = self._n_bytes if self._packed is None else MAX_EXPANSION * self._packed.tell()
+        if self._n_bytes > max(packed, SMALL_BYTES):
             raise ReadError(
                 f"{shorten(self._path, 200)} expands to more than {MAX_EXPANSION} times its size, "
                 "as no table does. If it is meant, decompress it first."
@@ -478,28 +472,22 @@ def _json_row(path: str, number: int, line: str) -> dict[str, Any]:
     where = f"Line {number} of {shorten(path, 200)}"
     try:
         row = json.loads(line, object_pairs_hook=unique_keys)
+        if SURROGATE.search(line):
+            json.dumps(row, ensure_ascii=False).encode()
     except UnusableJsonError as error:
         raise ReadError(f"{where} is {error}. Write each key once.") from None
+    except UnicodeEncodeError:
+        raise ReadError(
+            f"{where} has half a character: an escape from \\ud800 to \\udfff without its other "
+            "half. Write the character whole."
+        ) from None
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
         raise ReadError(
             f'{where} is no JSON object. Write one object per line, such as {{"age": 36}}.'
         )
-    if SURROGATE.search(line) and not _is_unicode(row):
-        raise ReadError(
-            f"{where} has half a character: an escape from \\ud800 to \\udfff without its other "
-            "half. Write the character whole."
-        )
     return row
-
-
-def _is_unicode(row: dict[str, Any]) -> bool:
-    try:
-        json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _open_arrow(path: str, stream: Any, format_: Format) -> Source:
