@@ -273,7 +273,10 @@ def score(explainer: MCCE, people: pd.DataFrame) -> FloatArray:
 
 def _cells(column: pd.Series[Any]) -> list[Any]:
     """The cells of a column in Python's types."""
-    return [cell.item() if isinstance(cell, SCALARS) else cell for cell in column.tolist()]
+    cells = column.tolist()
+    if not any(issubclass(kind, SCALARS) for kind in set(map(type, cells))):
+        return cells
+    return [cell.item() if isinstance(cell, SCALARS) else cell for cell in cells]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class ColumnReader:
 
     def read_all(self, cells: list[Any]) -> list[Any]:
         """The value of each cell; None if it is missing. Equal texts are read once."""
-        kinds = {type(cell) for cell in cells if cell is not None}
+        kinds = set(map(type, cells)) - {NoneType}
         # Others may be equal and not identical, such as 0.0 and -0.0, or 1 and True.
         if len(kinds) != 1 or not kinds <= {str, int, bool}:
             return self.values(cells)
@@ -71,7 +72,7 @@ class ColumnReader:
         except CellError as error:
             first = cells.index(distinct[error.position])
             raise CellError(first, error.expected) from None
-        return [value_of[cell] for cell in cells]
+        return list(map(value_of.__getitem__, cells))
 
     def values(self, cells: Sequence[Any]) -> list[Any]:
         """The value of each cell, read one by one."""
@@ -100,13 +101,13 @@ def demands(values: Sequence[Any], dtype: Any) -> IntArray:
     >>> demands(["tent", "own", "boat", None, "tent"], pd.CategoricalDtype(["own", "rent"]))
     array([1, 0, 2, 0, 1])
     """
+    needs = [0] * len(values)
     if isinstance(dtype, pd.CategoricalDtype):
         known, new = {None, *dtype.categories}, dict[Any, int]()
-        needs = [0 if v in known else new.setdefault(v, len(new) + 1) for v in values]
-    elif isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        if not known.issuperset(values):
+            needs = [0 if v in known else new.setdefault(v, len(new) + 1) for v in values]
+    elif isinstance(dtype, np.dtype) and dtype.kind in "iub" and None in values:
         needs = [int(value is None) for value in values]
-    else:
-        return np.zeros(len(values), dtype=np.int64)
     return np.array(needs, dtype=np.int64)
 
 
@@ -118,8 +119,8 @@ def as_column(values: Sequence[Any], dtype: Any) -> pd.Series[Any]:
         else:
             dtype = np.dtype(object if dtype.kind == "b" else np.float64)
     if isinstance(dtype, pd.CategoricalDtype):
-        place = {level: at for at, level in enumerate(dtype.categories)}
-        codes = np.array([place.get(value, -1) for value in values], dtype=np.int64)
+        place = {None: -1, **{level: at for at, level in enumerate(dtype.categories)}}
+        codes = np.array(list(map(place.__getitem__, values)), dtype=np.int64)
         return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype))
     if isinstance(dtype, np.dtype) and dtype.kind in "iubf":
         return pd.Series(np.array(values, dtype=dtype))
