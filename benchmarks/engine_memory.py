@@ -19,7 +19,7 @@ import pandas as pd
 
 import engine_people
 from mcce.errors import WorkerError
-from mcce.execution.workers import ENGINES, find_executor
+from mcce.execution.pools import ENGINES, find_engine
 
 WORKERS = 2
 MARKS = (20, 100, 200, 400, 800)
@@ -47,11 +47,12 @@ def main() -> None:
 def measure(engine: str, task: Any, items: list[pd.DataFrame]) -> dict[int, list[float]]:
     """Megabytes of workers after their first, second, … partition."""
     sizes = defaultdict(list)
-    for _, measured in find_executor(engine, WORKERS).map(task, items):
-        if isinstance(measured, WorkerError):
-            raise measured
-        _, number, size = measured
-        sizes[number].append(size)
+    with find_engine(engine, WORKERS)(task, WORKERS) as pool:
+        for _, measured in pool.run(items):
+            if isinstance(measured, WorkerError):
+                raise measured
+            _, number, size = measured
+            sizes[number].append(size)
     return sizes
 
 

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-from mcce.execution.workers import ENGINE_PACKAGES, ENGINES
+from mcce.execution.pools import ENGINE_PACKAGES, ENGINES
 from people_files import PREDICTOR, write_files, write_lake
 
 MARK = "MCCE_BENCHMARK_RUN"

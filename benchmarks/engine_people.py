@@ -15,7 +15,8 @@ import pandas as pd
 from mcce import MCCE
 from mcce.datasets import load_german_credit
 from mcce.errors import McceWarning
-from mcce.execution.workers import PartitionTask, columns_of
+from mcce.execution import frames
+from mcce.execution.workers import Task
 
 KEY = "customer"
 
@@ -75,6 +76,6 @@ def people(n_people: int) -> pd.DataFrame:
 
 def plan(
     explainer: MCCE, rows: pd.DataFrame, load_predictor: Callable[[], Any] | None = None
-) -> PartitionTask:
+) -> Task:
     """The task for partitions of these people."""
-    return PartitionTask.plan(explainer, load_predictor or scoring(), columns_of(rows), KEY)
+    return frames.plan(explainer, rows, KEY, load_predictor or scoring())[1]

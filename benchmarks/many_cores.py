@@ -1,4 +1,4 @@
-"""People per second on all cores: the joblib executor beside a bare loop of processes.
+"""People per second on all cores: the joblib pool beside a bare loop of processes.
 
 ``python benchmarks/many_cores.py --workers 16``. Both get the same blocks of people and give back
 the same tables; rates are by slope between two numbers of people, so that starting processes does
@@ -19,14 +19,15 @@ import pandas as pd
 
 from mcce import MCCE
 from mcce.datasets import load_german_credit
-from mcce.execution.joblib import JoblibExecutor
-from mcce.execution.workers import PartitionTask, columns_of
+from mcce.execution.frames import plan
+from mcce.execution.joblib import open_pool
+from mcce.execution.workers import Task
 from mcce.search.config import SearchName
 
 IMMUTABLE = ["Age", "Sex"]
 SIZES = {"paper": (200_000, 600_000), "balanced": (8_000, 24_000)}
 # What is done with each block in a worker process of the bare loop.
-_task: PartitionTask | None = None
+_task: Task | None = None
 
 
 def score(frame: pd.DataFrame) -> np.ndarray:
@@ -49,7 +50,7 @@ def people(n_people: int) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(customer=np.arange(n_people))
 
 
-def begin(task: PartitionTask) -> None:
+def begin(task: Task) -> None:
     """Open the explainer in a process of the bare loop."""
     global _task
     _task = task
@@ -63,7 +64,7 @@ def answer(block: pd.DataFrame) -> pd.DataFrame:
     return _task.frame(block)
 
 
-def bare(task: PartitionTask, blocks: Sequence[pd.DataFrame], workers: int) -> float:
+def bare(task: Task, blocks: Sequence[pd.DataFrame], workers: int) -> float:
     """Seconds of a bare loop of processes, after they have started."""
     with multiprocessing.get_context("spawn").Pool(workers, begin, (task,)) as pool:
         pool.map(answer, blocks[:workers], chunksize=1)
@@ -73,18 +74,18 @@ def bare(task: PartitionTask, blocks: Sequence[pd.DataFrame], workers: int) -> f
         return time.perf_counter() - began
 
 
-def by_joblib(task: PartitionTask, blocks: Sequence[pd.DataFrame], workers: int) -> float:
-    """Seconds of the executor, after its processes have started."""
-    executor = JoblibExecutor(workers)
-    for _ in executor.map(task.frame, blocks[:workers]):
-        pass
-    began = time.perf_counter()
-    for _ in executor.map(task.frame, blocks):
-        pass
-    return time.perf_counter() - began
+def by_joblib(task: Task, blocks: Sequence[pd.DataFrame], workers: int) -> float:
+    """Seconds of the pool, after its processes have started."""
+    with open_pool(task.frame, workers) as pool:
+        for _ in pool.run(blocks[:workers]):
+            pass
+        began = time.perf_counter()
+        for _ in pool.run(blocks):
+            pass
+        return time.perf_counter() - began
 
 
-def alone(task: PartitionTask, blocks: Sequence[pd.DataFrame], workers: int) -> float:
+def alone(task: Task, blocks: Sequence[pd.DataFrame], workers: int) -> float:
     """Seconds that as many processes would take that never get in each other's way."""
     few = blocks[: max(len(blocks) // workers, 1)]
     began = time.perf_counter()
@@ -118,7 +119,7 @@ def main() -> None:
 def measure(explainer: MCCE, sizes: Sequence[int], options: argparse.Namespace) -> dict[str, Any]:
     """People per second of each way, by slope between two sizes, minimum of repeats."""
     rows = people(max(sizes))
-    task = PartitionTask.plan(explainer, load_predictor, columns_of(rows), "customer")
+    _, task = plan(explainer, rows, "customer", load_predictor)
     block_rows = max(min(sizes) // (4 * options.workers), 1)
     rates = {}
     for way in (alone, bare, by_joblib):

@@ -24,7 +24,8 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from mcce import MCCE
-from mcce.execution.workers import PartitionTask, columns_of
+from mcce.execution.frames import plan as plan_frames
+from mcce.execution.workers import Task
 from mcce.search.config import SearchName
 from mcce_lab.datasets import simulate, total
 from measure import OUT
@@ -91,7 +92,7 @@ def measure_slope(setting: Setting, repeats: int) -> Slope:
         n_samples=setting.n_samples if setting.search == "paper" else None,
         random_state=0,
     ).fit(train)
-    task = PartitionTask.plan(explainer, lambda: predictor, columns_of(rows), "customer")
+    _, task = plan_frames(explainer, rows, "customer", lambda: predictor)
     sizes = SIZES if setting.search == "paper" else (500, 1500)
     seconds, asked = zip(
         *(_cost(task, rows.head(n), predictor, repeats) for n in sizes), strict=True
@@ -107,9 +108,7 @@ def measure_slope(setting: Setting, repeats: int) -> Slope:
     )
 
 
-def _cost(
-    task: PartitionTask, people: pd.DataFrame, predictor: Counted, repeats: int
-) -> tuple[float, int]:
+def _cost(task: Task, people: pd.DataFrame, predictor: Counted, repeats: int) -> tuple[float, int]:
     """The least CPU seconds of a partition, and how many rows were scored."""
     found = []
     for _ in range(repeats):

@@ -16,7 +16,7 @@ from generated import (
     explainer_with,
 )
 from mcce import MCCE, SavedFileError, Schema
-from mcce.execution import joblib
+from mcce.execution import explain
 from mcce.testing import check_generator
 from mcce_lab.generators import GaussianCopula
 
@@ -170,6 +170,6 @@ def test_workers_take_a_generator_of_the_lab_as_an_object():
     explainer = MCCE(score, (0.8, 3.0), generator=GaussianCopula(), random_state=0).fit(train)
     people = train.head(4).assign(customer=range(4))
 
-    answers = joblib.explain(explainer, people, key="customer", workers=1)
+    answers = explain(explainer, people, key="customer", workers=1)
 
     assert set(answers["customer"].astype(int)) == set(range(4))

@@ -173,12 +173,10 @@ class WorkerError(McceError, RuntimeError):
 
     Examples
     --------
-    >>> import mcce.execution.workers
-    >>> raise mcce.execution.workers.worker_died_error()
+    >>> raise WorkerError("The worker died: it ran out of memory, or the predictor ended it.")
     Traceback (most recent call last):
         ...
-    mcce.errors.WorkerError: The worker died: it ran out of memory, or the predictor ended its
-    process. Give workers more memory, or cut people into smaller blocks.
+    mcce.errors.WorkerError: The worker died: it ran out of memory, or the predictor ended it.
     """
 
 

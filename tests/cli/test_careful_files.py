@@ -83,6 +83,34 @@ def test_an_input_is_never_replaced(here, capsys):
     assert len(list((here / "data").iterdir())) == 2
 
 
+def test_neither_a_predictor_nor_what_describes_the_run_is_replaced(here, capsys):
+    (here / "models").mkdir()
+    (here / "models/__init__.py").write_text("")
+    (here / "models/bank.py").write_text("from scoring import score")
+    (here / "secret.key").write_bytes(b"k" * 32)
+    predictor, people = ["--predictor", "models.bank:score"], ["explain", "bank.mcce", "people.csv"]
+    csv, fit = ["--output-format", "csv", "--overwrite"], ["fit", "train.csv", "--desired", "0.6:"]
+    wrong = [
+        [*fit, *predictor, "-o", "models/bank.py"],
+        [*fit, *predictor, "-o", "scoring.py"],
+        [*fit, *predictor, "--key-file", "secret.key", "-o", "secret.key"],
+        [*people, *predictor, *csv, "-o", "./scoring.py"],
+        [*people, *predictor, *csv, "--rules", "rules.toml", "-o", "rules.toml"],
+        [*people, *predictor, *csv, "--labels", "labels.toml", "-o", "labels.toml"],
+        [*people, *predictor, *csv, "-o", "bank.mcce"],
+        [*people, "--predictor", "model.joblib", "--trust", *csv, "-o", "model.joblib"],
+    ]
+    kept = ["scoring.py", "models/bank.py", "secret.key", "rules.toml", "labels.toml"]
+    kept += ["bank.mcce", "model.joblib"]
+    before = [(here / name).read_bytes() for name in kept]
+
+    for command in wrong:
+        assert main(command) == USAGE, command
+        assert "would take the place of" in " ".join(capsys.readouterr().err.split())
+
+    assert [(here / name).read_bytes() for name in kept] == before
+
+
 def test_two_runs_do_not_share_an_output(explain, here, odd, capsys):
     assert explain("-o", "answers.csv", predictor="odd:meets") == 0
 

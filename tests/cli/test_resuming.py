@@ -12,7 +12,7 @@ import sys
 import pandas as pd
 import pytest
 
-from bank_files import INPUT, INTERRUPTED, OUTPUT, USAGE
+from bank_files import INPUT, INTERRUPTED, OUTPUT, PREDICTOR, USAGE
 
 BLOCKS = ["-o", "answers.csv", "--block-rows", 10]
 # What happens to whoever is 99 years old, unless a file says that it is over.
@@ -119,6 +119,57 @@ def test_a_run_with_other_settings_is_not_continued(explain, parts, change, asse
     assert explain("-o", "answers.csv", "--resume") == INPUT
     assert explain("-o", "answers.csv", "--overwrite") == 0
     assert_whole()
+
+
+def test_a_run_does_not_go_on_with_another_predictor(explain, here, change, assert_whole, capsys):
+    text = (here / "scoring.py").read_text()
+    (here / "helper.py").write_text("BASE = 1.5")
+    (here / "mine.py").write_text(f"import helper\n{text.replace('1.5 -', 'helper.BASE -')}")
+    change(36, "Age", "?")
+    assert explain(*BLOCKS, predictor="mine:score") == INPUT
+    change(36, "Age", "50")
+    forget = ["helper", "mine"]
+    # A score that differs where no probe of the explainer is, in the module or one it imports.
+    for name, code in [("mine", "#"), ("helper", "import os\nBASE = 1.5")]:
+        before = (here / f"{name}.py").read_text()
+        (here / f"{name}.py").write_text(before + "\n" + code)
+        for module in forget:
+            sys.modules.pop(module)
+        assert explain("-o", "answers.csv", "--resume", predictor="mine:score") == USAGE
+        assert "predictor_sha256 was" in capsys.readouterr().err
+        (here / f"{name}.py").write_text(before)
+    for module in forget:
+        sys.modules.pop(module)
+
+    assert explain("-o", "answers.csv", "--resume", predictor="mine:score") == 0
+
+    said = " ".join(capsys.readouterr().err.split())
+    assert "3 parts are from an earlier run" in said
+    assert "whatever else it reads was not compared" in said
+    assert_whole()
+
+
+def test_one_person_of_every_part_is_scored_again(explain, here, change, capsys):
+    (here / "more.txt").write_text("0")
+    (here / "reading.py").write_text(
+        "from pathlib import Path\nfrom scoring import score as good\n"
+        "def score(frame):\n"
+        "    more = float(Path(__file__).with_name('more.txt').read_text())\n"
+        "    return good(frame) - more * frame['CreditAmount'].eq(77).to_numpy()\n"
+    )
+    change(20, "CreditAmount", "77")
+    change(36, "Age", "?")
+    assert explain(*BLOCKS, predictor="reading:score") == INPUT
+    change(36, "Age", "50")
+    (here / "more.txt").write_text("0.1")
+
+    assert explain("-o", "answers.csv", "--resume", predictor="reading:score") == PREDICTOR
+
+    said = " ".join(capsys.readouterr().err.split())
+    assert "had another predictor: it scored row 21 of 'people.csv' otherwise" in said
+    assert "--overwrite" in said
+    (here / "more.txt").write_text("0")
+    assert explain("-o", "answers.csv", "--resume", predictor="reading:score") == 0
 
 
 def test_a_run_that_has_ended_has_nothing_to_resume(explain, here, capsys):

@@ -141,7 +141,7 @@ def test_a_run_with_failures_goes_on_once_files_are_mended(share, here, assert_s
     said = capsys.readouterr().err
     assert "1.parquet': Cannot read" in said
     assert "1 of 8 partitions failed" in said
-    first = (here / "answers/part-000000-000000.parquet").stat().st_mtime_ns
+    first = (here / "answers/part-000000-000000000000.parquet").stat().st_mtime_ns
     assert share(*options) == USAGE
     assert share(*options, "--resume", people=["lake/0.parquet", "lake/2.parquet"]) == USAGE
     assert "n_files of people was 3 and is 2 now" in capsys.readouterr().err
@@ -150,9 +150,9 @@ def test_a_run_with_failures_goes_on_once_files_are_mended(share, here, assert_s
     changed.to_parquet("lake/2.parquet", index=False)
     assert share(*options, "--resume") == 0
 
-    assert "11 partitions, 4 of them from an earlier run" in capsys.readouterr().err
+    assert "11 partitions. 4 parts are from an earlier run." in capsys.readouterr().err
     assert_same("answers")
-    assert (here / "answers/part-000000-000000.parquet").stat().st_mtime_ns == first
+    assert (here / "answers/part-000000-000000000000.parquet").stat().st_mtime_ns == first
     assert not (here / "answers/_failures.json").exists()
     assert share(*options, "--resume") == 0
     assert "no run is left to resume" in capsys.readouterr().err

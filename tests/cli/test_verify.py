@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 
 from bank_files import BROKEN, INPUT, USAGE
@@ -53,11 +55,24 @@ def test_a_receipt_that_names_an_answer_twice_is_none(receipt, capsys):
     assert "no receipt: it has an object that has a key twice" in capsys.readouterr().err
 
 
+def test_a_receipt_holds_checksums_and_another_module_of_that_name_fails(receipt, here, capsys):
+    assert re.fullmatch("[0-9a-f]{64}", receipt["predictor"])
+    (here / "scoring.py").write_text((here / "scoring.py").read_text() + "# edited\n")
+    sys.modules.pop("scoring")
+
+    assert main(["verify", "receipt.json", *OPTIONS]) == BROKEN
+
+    said = capsys.readouterr().out
+    assert said.count("FAILS") == 1
+    assert "FAILS  the predictor is the same" in said
+
+
 def test_errors_are_one_paragraph(receipt, capsys):
     del receipt["person"]["Age"]
     wrong = [
         ("{", [], INPUT, "is no JSON"),
         ("[1]", [], INPUT, "no receipt"),
+        ('{"receipt": 1, "receipt": 1}', [], INPUT, "has a key twice"),
         ("[" * 100_000, [], INPUT, "is no JSON"),
         ("{}", OPTIONS[:2], USAGE, "go together"),
         (json.dumps(receipt), OPTIONS, INPUT, "lacks the columns"),

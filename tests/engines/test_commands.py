@@ -8,18 +8,15 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import partial
+from concurrent.futures import Future
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from bank_files import INTERRUPTED, PREDICTOR, WAITING
-from engine_cases import explainer, people
+from bank_files import INTERRUPTED, PREDICTOR, USAGE, WAITING
 from mcce.cli import main
-from mcce.errors import MissingExtraError
-from mcce.execution import dask, ray, spark
 from terminals import in_terminal
 
 LIBRARIES = {"dask": "distributed", "ray": "ray.data", "spark": "pyspark"}
@@ -110,14 +107,14 @@ def test_ctrl_c_ends_a_run_on_dask_that_goes_on_without(here):
     pd.testing.assert_frame_equal(table("answers"), explain_alone("whole.parquet"))
 
 
-def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch):
-    library = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
-    for engine, module in {"dask": dask, "ray": ray, "spark": spark}.items():
-        loaded = [name for name in sys.modules if name.partition(".")[0] == library[engine]]
-        for name in (library[engine], *loaded):
+def test_an_engine_that_is_not_installed_is_named_with_its_extra(here, monkeypatch, capsys):
+    files = ["explain", "bank.mcce", "lake", *KEY, "--predictor", "scoring:score", "-o", "answers/"]
+    for engine, library in {"dask": "dask", "ray": "ray", "spark": "pyspark"}.items():
+        loaded = [name for name in sys.modules if name.partition(".")[0] == library]
+        for name in (library, *loaded):
             monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(MissingExtraError, match=rf'pip install "\.\[{engine}\]"'):
-            module.explain(explainer(), people(8), key="customer")
+        assert main([*files, "--engine", engine]) == USAGE
+        assert f'pip install ".[{engine}]"' in " ".join(capsys.readouterr().err.split())
 
 
 class FakeRay(ModuleType):
@@ -127,34 +124,38 @@ class FakeRay(ModuleType):
         WorkerCrashedError=ConnectionError, OutOfMemoryError=MemoryError, RayTaskError=ValueError
     )
 
-    def __init__(self):
+    def __init__(self, n_failures=0):
         super().__init__("ray")
-        self.cores, self.submitted, self.started = [0, 1, 4], [], []
+        self.cores, self.started, self.n_failures = [0, 1, 4], [], n_failures
+        # How many tasks there were each time that mcce looked how many there may be.
+        self.n_tasks, self.seen = 0, []
 
     def is_initialized(self):
         return False
 
     def init(self, **options):
         self.started.append(options)
+        if len(self.started) <= 2 * self.n_failures:
+            raise Exception("The current node timed out during startup.")
 
     def shutdown(self):
         self.started.append("shutdown")
 
     def cluster_resources(self):
+        self.seen.append(self.n_tasks)
         return {"CPU": float(self.cores.pop(0) if len(self.cores) > 1 else self.cores[0])}
 
     def put(self, task):
         return task
 
     def remote(self, **_):
-        return lambda _: SimpleNamespace(remote=lambda held, item: partial(held[0], item))
+        return lambda _: SimpleNamespace(remote=self.do)
 
-    def wait(self, running, num_returns):
-        self.submitted.append(len(running))
-        return running[:num_returns], running[num_returns:]
-
-    def get(self, future):
-        return future()
+    def do(self, held, item):
+        self.n_tasks += 1
+        future = Future()
+        future.set_result(held[0](item))
+        return SimpleNamespace(future=lambda: future)
 
 
 @pytest.mark.parametrize("address", ["", "ray://elsewhere:10001"], ids=["own", "named"])
@@ -170,10 +171,30 @@ def test_ray_gets_tasks_as_its_cluster_grows_and_is_remote_only_if_named(
     options = ["--engine", "ray", "--workers", "2", "--block-rows", "6"]
     assert main([*command, *options, "-o", "answers/"]) == 0
 
-    assert fake.submitted[:3] == [2, 2, 8]
+    # Twice as many as there are cores, at least 2; one is done between two looks.
+    assert fake.seen[:4] == [0, 2, 3, 10]
     started, ended = fake.started
     own = {"address": "local", "num_cpus": 2, "include_dashboard": False}
     assert started == {"logging_level": logging.WARNING} | ({} if address else own)
     assert ended == "shutdown"
     expected = explain_alone("expected.parquet")
     pd.testing.assert_frame_equal(table("answers"), expected, check_exact=True)
+
+
+@pytest.mark.parametrize("n_failures", [2, 3])
+def test_a_start_of_ray_that_takes_too_long_is_tried_again(here, monkeypatch, capsys, n_failures):
+    fake = FakeRay(n_failures)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    monkeypatch.setitem(sys.modules, "ray.data", ModuleType("ray.data"))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    files = ["explain", "bank.mcce", "lake", *KEY, "--predictor", "scoring:score", "-o", "answers/"]
+
+    code = main([*files, "--engine", "ray"])
+
+    assert code == (0 if n_failures == 2 else PREDICTOR)
+    # What was half started is shut down each time.
+    assert fake.started[1::2] == ["shutdown"] * 3
+    if code:
+        said = " ".join(capsys.readouterr().err.split())
+        assert "did not start on this machine in 3 attempts" in said
+        assert "timed out during startup" in said

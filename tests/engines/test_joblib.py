@@ -7,10 +7,10 @@ import signal
 from datetime import date, datetime
 from decimal import Decimal
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from joblib.externals import loky
 
 from engine_cases import (
     assert_mistakes_are_named,
@@ -24,7 +24,7 @@ from engine_cases import (
 )
 from mcce import MCCE
 from mcce.errors import ParameterError, PredictorError, ReadError, WorkerError
-from mcce.execution.joblib import explain
+from mcce.execution import explain
 
 DAYS = [date(2020, 1, 1), date(2021, 5, 1), date(2022, 9, 1)]
 LEVELS = [1, "a", 2.5]
@@ -240,13 +240,12 @@ def test_a_block_that_kills_every_worker_is_an_error():
 def test_ctrl_c_while_processes_start_ends_the_run(monkeypatch):
     started = []
 
-    def interrupted(self, tasks):
+    def interrupted(self, task, *_):
         assert not started, "the run went on"
         started.append(self)
         signal.raise_signal(signal.SIGINT)
-        return iter(())
 
-    monkeypatch.setattr(joblib.Parallel, "__call__", interrupted)
+    monkeypatch.setattr(loky.ProcessPoolExecutor, "submit", interrupted)
 
     with pytest.raises(KeyboardInterrupt):
         explain(explainer(), people(4), key="customer", workers=2, load_predictor=load_predictor)

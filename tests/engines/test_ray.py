@@ -19,8 +19,8 @@ from engine_cases import (
     poisoned,
 )
 from mcce import MCCE
-from mcce.errors import ParameterError, WorkerError
-from mcce.execution.ray import STARTS, explain, start
+from mcce.errors import ParameterError
+from mcce.execution import explain
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("ray.data", reason="Ray Data is not installed")
@@ -30,7 +30,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster(importable):
-    start(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    for left in reversed(range(3)):
+        try:
+            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+            break
+        except Exception:  # a busy machine takes longer than Ray waits
+            ray.shutdown()
+            if not left:
+                raise
     options = ray.data.DataContext.get_current().execution_options
     options.preserve_order = True
     yield
@@ -123,22 +130,3 @@ def test_mistakes_are_named():
         explain(explainer(), dataset(people(8)), key=None)
     with pytest.raises(ray.exceptions.RayTaskError, match=f"Column 'CreditAmount' .*{POISON}"):
         answer(dataset(poisoned(20))).materialize()
-
-
-@pytest.mark.parametrize("n_failures", [STARTS - 1, STARTS])
-def test_a_start_that_takes_too_long_is_tried_again(monkeypatch, n_failures):
-    tried = []
-
-    def init(**options):
-        tried.append(options)
-        if len(tried) <= n_failures:
-            raise Exception("The current node timed out during startup.")
-
-    monkeypatch.setattr(ray, "shutdown", lambda: None)
-    monkeypatch.setattr(ray, "init", init)
-    if n_failures < STARTS:
-        start()
-    else:
-        with pytest.raises(WorkerError, match=r"did not start .* timed out during startup"):
-            start()
-    assert len(tried) == STARTS

@@ -24,8 +24,7 @@ from engine_cases import (
 )
 from mcce import MCCE
 from mcce.errors import ParameterError, ReadError, SchemaError
-from mcce.execution import joblib
-from mcce.execution.spark import explain
+from mcce.execution import explain
 
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed")
 pytestmark = [
@@ -167,7 +166,7 @@ def types_bank() -> tuple[pd.DataFrame, object]:
 
 
 def in_process(model: MCCE, rows: pd.DataFrame) -> pd.DataFrame:
-    return joblib.explain(model, rows, key="customer", workers=1)
+    return explain(model, rows, key="customer", workers=1)
 
 
 def plain(cell: object) -> object:

@@ -28,17 +28,24 @@ def option(
     low: int | None = None,
     high: int | None = None,
     required: bool = False,
+    reads: bool = False,
 ) -> Any:
-    """A field that is an option, by default with the name of the field."""
+    """A field that is an option, by default with its own name; ``reads`` if it names a file."""
     make = partial(typer.Option, help=text, metavar=metavar, min=low, max=high)
-    metadata = {"make": make, "names": names, "required": required}
+    metadata = {"make": make, "names": names, "required": required, "reads": reads}
     return field(default="" if required else default, metadata=metadata)
 
 
+# Options that are a file that is read, columns, and how many.
+file = partial(option, metavar="FILE", reads=True)
+columns = partial(option, metavar="NAMES")
+number = partial(option, metavar="N")
+
+
 def argument(text: str, metavar: str, default: Any = "") -> Any:
-    """A field that is a positional argument."""
+    """A field that is a positional argument: files that are read."""
     make = partial(typer.Argument, help=text, metavar=metavar)
-    return field(default=default, metadata={"make": make, "required": True})
+    return field(default=default, metadata={"make": make, "required": True, "reads": True})
 
 
 def group(shared: type, *, without: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> Any:
@@ -88,6 +95,16 @@ def option_names(one: Field[Any]) -> tuple[str, ...]:
     return one.metadata["names"] or (f"--{one.name.replace('_', '-')}",)
 
 
+def inputs_of(arguments: Any) -> Iterator[str]:
+    """The files that a command reads, by the names that its user gave."""
+    for one in fields(arguments):
+        value = getattr(arguments, one.name)
+        if "group" in one.metadata:
+            yield from inputs_of(value)
+        elif one.metadata["reads"] and value:
+            yield from [value] if isinstance(value, str) else value
+
+
 def from_parameters(command: type[Arguments], values: Mapping[str, Any]) -> Arguments:
     """The arguments of a command, given the values of its parameters."""
     nested: dict[str, Any] = {}
@@ -113,8 +130,8 @@ def from_dict(command: type[Arguments], content: Mapping[str, Any]) -> Arguments
 class RunArguments:
     """How a command runs, and what it shows."""
 
-    jobs: int | None = option("Threads; -1 for all cores.", metavar="N")
-    key_file: str | None = option("Secret that signs explainers and receipts.", metavar="FILE")
+    jobs: int | None = number("Threads; -1 for all cores.")
+    key_file: str | None = file("Secret that signs explainers and receipts.")
     as_json: bool = option("Print one JSON object, for machines.", "--json", default=False)
     quiet: bool = option("No progress and no summary.", "--quiet", "-q", default=False)
     debug: bool = option("Show tracebacks of errors; they may quote cells.", default=False)
@@ -130,6 +147,7 @@ class PredictorArguments:
         "--predictor",
         metavar="FILE|MODULE:NAME|URL",
         required=True,
+        reads=True,
     )
     kind: str | None = option(
         "What the predictor's file is, if its name does not say: joblib, skops, onnx, "
@@ -153,13 +171,12 @@ class PredictorArguments:
         "--output-is",
         metavar="KIND",
     )
-    rows_per_second: float | None = option(
-        "The most rows in any second that a server is sent, in all.", metavar="N"
+    rows_per_second: float | None = number(
+        "The most rows in any second that a server is sent, in all."
     )
-    in_flight: int | None = option(
+    in_flight: int | None = number(
         "The most requests at a time to a server, of all workers together; by default one of "
         "each, or 4 of each with --rows-per-second.",
-        metavar="N",
     )
 
 
@@ -168,7 +185,12 @@ class TableArguments:
     """How the cells of input files are read."""
 
     format: str | None = option("Format of the input: csv, parquet, arrow or jsonl.")
-    delimiter: str = option("What separates the cells of a CSV file.", default=",")
+    delimiter: str | None = option(
+        "What separates the cells of a CSV file; by default found out from its beginning, as are "
+        "the next two."
+    )
+    decimal: str | None = option("The decimal mark in a CSV file: . or ,", metavar="MARK")
+    encoding: str | None = option("Encoding of a CSV file, e.g. utf-8 or cp1252.", metavar="NAME")
     dtypes: list[str] | None = option(
         "Dtype of a column, e.g. Job=category or Zip=str. May be given several times.",
         "--dtype",
@@ -181,14 +203,31 @@ class ExplainerArguments:
     """An explainer, and how it is used."""
 
     path: str = argument("File of mcce fit.", "EXPLAINER")
-    rules: str | None = option("Further rules for these people.", metavar="FILE")
-    n_counterfactuals: int | None = option("Other than at fit.", metavar="N")
+    rules: str | None = file("Further rules for these people.")
+    n_counterfactuals: int | None = number("Other than at fit.")
     tolerance: float = option("How far scores may be from those at fit, relatively.", default=1e-9)
 
 
 @dataclass(frozen=True)
 class FitArguments:
-    """Arguments of ``mcce fit``."""
+    r"""Learn from training rows, and save an explainer.
+
+    TRAIN is a CSV, Parquet, Arrow/Feather or JSON-lines file, several of them, a pattern in quotes,
+    a folder, or - for standard input: the rows that the predictor was trained on, in the same
+    columns and types. The predictor itself is not saved. Of files that do not fit in memory,
+    --sample-rows keeps some rows: all accepted ones of rare immutable values, and a random sample
+    of the others.
+
+    Examples
+    --------
+      mcce fit train.csv --predictor model.joblib --trust --desired 0.5: \
+          --immutable Age,Sex --rules rules.toml -o bank.mcce
+      mcce fit train.csv --predictor model.joblib --trust --desired good \
+          --search balanced -o bank.mcce
+      mcce fit train.jsonl --predictor scoring:score --desired 0.6:1 -o bank.mcce
+      mcce fit "lake/*.parquet" --sample-rows 1000000 --drop customer \
+          --predictor scoring:score --desired 0.6:1 -o bank.mcce
+    """
 
     train: list[str] = argument("Training rows.", "TRAIN...", default=())
     output: str = option(
@@ -201,11 +240,9 @@ class FitArguments:
         "--score-class says otherwise.",
         metavar="LOW:HIGH|LABEL",
     )
-    immutable: list[str] | None = option("Columns that must not change: Age,Sex.", metavar="NAMES")
-    mutable: list[str] | None = option(
-        "Columns that may change; all others stay fixed.", metavar="NAMES"
-    )
-    rules: str | None = option("What people can do, as TOML.", metavar="FILE")
+    immutable: list[str] | None = columns("Columns that must not change: Age,Sex.")
+    mutable: list[str] | None = columns("Columns that may change; all others stay fixed.")
+    rules: str | None = file("What people can do, as TOML.")
     search: str | None = option(
         "balanced, sparse, near, nearest, plausible, paper or exact; by default balanced, and "
         "paper with --generator private."
@@ -218,21 +255,19 @@ class FitArguments:
         default="trees",
         metavar="NAME",
     )
-    domains: str | None = option(
-        "Public domains of all columns as JSON, for --generator private.", metavar="FILE"
-    )
+    domains: str | None = file("Public domains of all columns as JSON, for --generator private.")
     epsilon: float | None = option("Privacy budget of --generator private, e.g. 1.", metavar="E")
-    n_samples: int | None = option("Draws per person.", metavar="N")
-    n_counterfactuals: int = option("Answers per person, at most.", default=3, metavar="N")
+    n_samples: int | None = number("Draws per person.")
+    n_counterfactuals: int = number("Answers per person, at most.", default=3)
     diversity: float | None = option(
         "From 0 to 1: how much answers shall differ; by default 0.5. Not for the exact search."
     )
     score_class: str | None = option("The class whose probability counts.", metavar="LABEL")
-    drop: list[str] | None = option("Columns to leave out, e.g. the outcome.", metavar="NAMES")
+    drop: list[str] | None = columns("Columns to leave out, e.g. the outcome.")
     allow_outcome: bool = option("Learn although a column looks like the outcome.", default=False)
-    categorical: list[str] | None = option("Numbers that are only codes.", metavar="NAMES")
+    categorical: list[str] | None = columns("Numbers that are only codes.")
     seed: int = option("Seed of all draws.", default=0, low=0, high=2**64 - 1)
-    sample_rows: int | None = option("Learn from at most this many rows.", metavar="N", low=1)
+    sample_rows: int | None = number("Learn from at most this many rows.", low=1)
     sample_key: str | None = option(
         "A column that tells all rows apart, is never missing and is no feature: it decides "
         "which are kept.",
@@ -245,7 +280,33 @@ class FitArguments:
 
 @dataclass(frozen=True)
 class ExplainArguments:
-    """Arguments of ``mcce explain``."""
+    r"""Find what would have given people the desired decision.
+
+    EXPLAINER is a file of mcce fit, PEOPLE a CSV, Parquet, Arrow/Feather or JSON-lines file, or -
+    for standard input. The output has one row per answer, and one with a reason for everybody
+    without. People are read in blocks by the columns of the explainer, and every block is written
+    as a complete part: a run that was interrupted or killed goes on with --resume and loses
+    nothing.
+
+    Several files, a folder of them or --engine share the work among processes: of this machine, or
+    of a cluster of Dask, Ray or Spark. --key names the columns that identify a person.
+
+    Examples
+    --------
+      mcce explain bank.mcce people.csv --predictor model.joblib --trust \
+          -o answers.csv
+      mcce explain bank.mcce people.csv --predictor model.joblib --trust \
+          -o answers.parquet --resume
+      mcce explain bank.mcce - --format jsonl --predictor scoring:score \
+          -o - --output-format jsonl < people.jsonl
+      mcce explain bank.mcce people.csv --predictor model.joblib --trust \
+          --output-format csv -o answers/
+      mcce explain bank.mcce people.csv --predictor model.joblib --trust \
+          --anonymity 5 --quasi-identifiers Job,Duration --training train.csv \
+          -o release.csv
+      mcce explain bank.mcce lake/*.parquet --key customer --workers 2 \
+          --predictor scoring:score -o answers/
+    """
 
     people: list[str] = argument(
         "Whom to explain: files, or folders of files.", "PEOPLE", default=()
@@ -262,40 +323,33 @@ class ExplainArguments:
         "Go on with an unfinished run; begin where there is none yet.", default=False
     )
     overwrite: bool = option(OVERWRITE, default=False)
-    keep: list[str] | None = option("Columns to copy, e.g. a customer number.", metavar="NAMES")
-    key: list[str] | None = option(
-        "Columns that identify a person, in place of the row in the file; needed for "
-        "several files.",
-        metavar="NAMES",
+    keep: list[str] | None = columns("Columns to copy, e.g. a customer number.")
+    key: list[str] | None = columns(
+        "Columns that identify a person, in place of the row in the file; needed for several files."
     )
-    labels: str | None = option(
-        "Words for the features, for what their numbers are rounded to.", metavar="FILE"
-    )
+    labels: str | None = file("Words for the features, for what their numbers are rounded to.")
     engine: str | None = option(
         "Who shares the work: local (processes of this machine), dask, ray or spark. Files "
         "must have the same names for all workers.",
         metavar="NAME",
     )
-    workers: int | None = option("Worker processes, by default one for each core.", metavar="N")
+    workers: int | None = number("Worker processes, by default one for each core.")
     anonymity: int | None = option(
         "Write ranges and sets of values that at least K training people fit, in place of "
         "exact values of --quasi-identifiers.",
         metavar="K",
     )
-    quasi_identifiers: list[str] | None = option(
-        "With --anonymity: columns by which people could be recognised.", metavar="NAMES"
+    quasi_identifiers: list[str] | None = columns(
+        "With --anonymity: columns by which people could be recognised."
     )
-    training: str | None = option(
-        "With --anonymity: the rows that the explainer was fitted on.", metavar="FILE"
-    )
+    training: str | None = file("With --anonymity: the rows that the explainer was fitted on.")
     min_pureness: float | None = option(
         "With --anonymity: the share of these values that the predictor must accept, where "
         "possible; by default 0.9."
     )
-    block_rows: int | None = option(
+    block_rows: int | None = number(
         "People per block, by default 5000, and 20000 per partition if work is shared. "
         "Answers do not depend on it; a killed run repeats at most one block per worker.",
-        metavar="N",
     )
     prefix: str = option("What stands before the names of added columns.", default="")
     output_format: str | None = option("Format of the output: csv, parquet, arrow or jsonl.")
@@ -307,23 +361,38 @@ class ExplainArguments:
 
 @dataclass(frozen=True)
 class ReportArguments:
-    """Arguments of ``mcce report``."""
+    r"""Write a report on people and their answers: one HTML file.
+
+    It shows the run (who has an answer, what changes, what it costs by group, rules and settings)
+    and everybody with their answers, ranges, pictures and letter, and how to get the same answers
+    again. The file loads nothing from elsewhere, and prints well. EXPLAINER and PEOPLE are files as
+    for mcce explain, one each. The report holds personal data: protect it like the file of people.
+
+    Examples
+    --------
+      mcce report bank.mcce people.csv --predictor model.joblib --trust \
+          -o report.html
+      mcce report bank.mcce people.csv --predictor model.joblib --trust \
+          --row 17 -o person-17.html
+      mcce report bank.mcce people.csv --predictor scoring:score \
+          --labels labels.toml --groups Sex --n-counterfactuals 3 \
+          -o report.html --overwrite
+    """
 
     people: str = argument("Whom to explain.", "PEOPLE")
     output: str = option("The HTML file.", "--output", "-o", metavar="FILE", required=True)
     overwrite: bool = option(OVERWRITE, default=False)
-    labels: str | None = option("Words for the features, and their language.", metavar="FILE")
+    labels: str | None = file("Words for the features, and their language.")
     language: str | None = option("de, en or nb; only without --labels.", metavar="CODE")
-    groups: list[str] | None = option("Columns whose groups are compared.", metavar="NAMES")
-    row_numbers: list[int] | None = option(
+    groups: list[str] | None = columns("Columns whose groups are compared.")
+    row_numbers: list[int] | None = number(
         "Only this row of the file, counted from 0. May be given several times.",
         "--row",
-        metavar="N",
     )
     name: str | None = option("What people are called, e.g. their number.", metavar="COLUMN")
     title: str | None = option("What the report is called.")
-    card: str | None = option("A text about the data, to be shown.", metavar="FILE")
-    max_people: int = option("People who are shown one by one.", default=1_000, metavar="N")
+    card: str | None = file("A text about the data, to be shown.")
+    max_people: int = number("People who are shown one by one.", default=1_000)
     explainer: ExplainerArguments = group(ExplainerArguments)
     table: TableArguments = group(TableArguments)
     predictor: PredictorArguments = group(PredictorArguments, without=("in_flight",))
@@ -332,10 +401,20 @@ class ReportArguments:
 
 @dataclass(frozen=True)
 class VerifyArguments:
-    """Arguments of ``mcce verify``."""
+    """Check whether a receipt is unaltered, and whether what it promises still holds.
+
+    With --explainer and --predictor the person and the answer are put to the predictor and the
+    rules again. Without them only the receipt itself is checked. The exit code is 0 if everything
+    holds, and 6 if something does not.
+
+    Examples
+    --------
+      mcce verify receipt.json
+      mcce verify receipt.json --explainer bank.mcce --predictor scoring:score
+    """
 
     receipt: str = argument("File that the page saved.", "RECEIPT")
-    explainer: str | None = option("File of mcce fit.", metavar="FILE")
+    explainer: str | None = file("File of mcce fit.")
     predictor: PredictorArguments = group(
         PredictorArguments, without=("rows_per_second", "in_flight"), optional=("name",)
     )
@@ -344,31 +423,40 @@ class VerifyArguments:
 
 @dataclass(frozen=True)
 class AuditArguments:
-    """Arguments of ``mcce privacy-audit``."""
+    r"""Attack what an explainer gives out: find out who was in its training data.
 
-    training: str = option("The rows it was fitted on.", metavar="FILE", required=True)
-    holdout: str = option(
-        "Rows of other people, best as many as in training.", metavar="FILE", required=True
-    )
-    reference: str | None = option(
+    Needs the rows that EXPLAINER was fitted on, and rows of other people, best as many. Copies,
+    closest records, membership and, with --quasi-identifiers, linkage are measured; beside each
+    figure stands what no leak would give. An audit finds leaks; that it finds none is no proof.
+
+    Examples
+    --------
+      mcce privacy-audit bank.mcce --predictor model.joblib --trust \
+          --training train.csv --holdout holdout.csv
+      mcce privacy-audit bank.mcce --predictor scoring:score \
+          --training train.csv --holdout holdout.csv \
+          --quasi-identifiers Duration,Job -o privacy.html --overwrite
+    """
+
+    training: str = file("The rows it was fitted on.", required=True)
+    holdout: str = file("Rows of other people, best as many as in training.", required=True)
+    reference: str | None = file(
         "Rows of further people, for whom rows are released and whom an attacker knows. "
-        "Without it, half of the holdout.",
-        metavar="FILE",
+        "Without it, half of the holdout."
     )
-    quasi_identifiers: list[str] | None = option(
-        "Columns that an attacker knows of everybody, for linkage.", metavar="NAMES"
+    quasi_identifiers: list[str] | None = columns(
+        "Columns that an attacker knows of everybody, for linkage."
     )
-    private: list[str] | None = option(
-        "Columns that the attacker would like to know; by default all others that can change.",
-        metavar="NAMES",
+    private: list[str] | None = columns(
+        "Columns that the attacker would like to know; by default all others that can change."
     )
     release: str = option(
         "What is given out: answers, or rows that the generator draws.",
         default="answers",
         metavar="KIND",
     )
-    n_people: int = option("People who get answers, at most.", default=1_000, metavar="N")
-    seed: int = option("Seed of samples.", default=0, metavar="N", low=0, high=2**64 - 1)
+    n_people: int = number("People who get answers, at most.", default=1_000)
+    seed: int = number("Seed of samples.", default=0, low=0, high=2**64 - 1)
     output: str | None = option("An HTML page of the figures.", "--output", "-o", metavar="FILE")
     overwrite: bool = option(OVERWRITE, default=False)
     language: str = option("Language of the page: de, en or nb.", default="en", metavar="CODE")
@@ -382,7 +470,19 @@ class AuditArguments:
 
 @dataclass(frozen=True)
 class ServeArguments:
-    """Arguments of ``mcce serve``."""
+    r"""Serve an explainer over HTTP, with a page where anybody can ask what it would take.
+
+    EXPLAINER is a file of mcce fit. The service listens on this machine alone unless --host says
+    otherwise; then use --token-file, and a reverse proxy that speaks HTTPS. --demo needs no files:
+    it serves the bundled German Credit data.
+
+    Examples
+    --------
+      mcce serve --demo
+      mcce serve bank.mcce --predictor model.joblib --trust
+      mcce serve bank.mcce --predictor model.joblib --trust \
+          --people people.csv --labels labels.toml --workers 4
+    """
 
     demo: bool = option("Serve the bundled German Credit data.", default=False)
     people: str | None = option("People to choose from on the page.", metavar="FILE")
@@ -421,7 +521,16 @@ class ServeArguments:
 
 @dataclass(frozen=True)
 class InspectArguments:
-    """Arguments of ``mcce inspect``."""
+    """Show what a saved explainer holds: columns, rules, settings, and personal data.
+
+    Training values are counted, never shown. No predictor is needed, and no code in the file is
+    run.
+
+    Examples
+    --------
+      mcce inspect bank.mcce
+      mcce inspect bank.mcce --json
+    """
 
     explainer: ExplainerArguments = group(
         ExplainerArguments, without=("rules", "n_counterfactuals", "tolerance")
@@ -431,7 +540,28 @@ class InspectArguments:
 
 @dataclass(frozen=True)
 class DemoArguments:
-    """Arguments of ``mcce demo``."""
+    """Explain declined applicants of the bundled German Credit data.
+
+    With --out, also write the files that the other commands take: train.csv, people.csv,
+    rules.toml, labels.toml and model.joblib.
+
+    Examples
+    --------
+      mcce demo
+      mcce demo --out demo
+    """
 
     out: Path | None = option("Folder for the files.", metavar="DIR")
     run: RunArguments = group(RunArguments, without=("jobs", "key_file", "quiet"))
+
+
+COMMANDS: dict[str, type[Any]] = {
+    "fit": FitArguments,
+    "explain": ExplainArguments,
+    "report": ReportArguments,
+    "verify": VerifyArguments,
+    "privacy-audit": AuditArguments,
+    "serve": ServeArguments,
+    "inspect": InspectArguments,
+    "demo": DemoArguments,
+}

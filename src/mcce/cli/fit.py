@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..errors import ParameterError, SchemaError
 from ..explainer import MCCE
 from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
-from ..files.training import iterate_training, read_training
+from ..files.training import read_training
 from ..files.training_sample import TrainingSample, even_blocks, sample_training
 from ..model.flags import describe_outcome
 from ..predictors.calls import adapt
@@ -24,10 +25,17 @@ from ..privacy.private_domains import read_domains
 from ..privacy.private_trees import PrivateTrees
 from ..protocols import is_private
 from ..runtime.progress import without_prints
-from .arguments import FitArguments
-from .inputs import check_output_path, read_dtypes, read_key, split_names
-from .predictors import load_predictor
-from .terminal import can_draw, notify, printable, show_json
+from .arguments import FitArguments, inputs_of
+from .inputs import (
+    check_output_path,
+    dialect_of,
+    read_dtypes,
+    read_key,
+    show_dialect,
+    split_names,
+)
+from .predictors import load_predictor, predictor_files
+from .terminal import can_draw, conclude
 
 NUMBER = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan)"
 # How much a person's answers differ, unless told otherwise.
@@ -41,14 +49,16 @@ def run(arguments: FitArguments) -> None:
     names = arguments.train
     # One file keeps its name.
     paths = names if len(names) == 1 and is_single(names[0]) else find_files(names)
-    inputs = [arguments.predictor.name, arguments.rules, arguments.domains, arguments.run.key_file]
-    check_output_path(arguments.output, [*paths, *inputs])
+    check_output_path(arguments.output, [*paths, *inputs_of(arguments)])
     predictor = load_predictor(arguments.predictor)
+    check_output_path(arguments.output, map(str, predictor_files(arguments.predictor)))
     if arguments.sample_rows is None:
         rows, sample = _read(arguments, paths), None
     else:
         sample = _sample(arguments, paths, predictor, arguments.sample_rows)
         rows = sample.rows
+    # Answers of the exact search are simply the best.
+    usual = arguments.diversity is None and arguments.search != "exact"
     explainer = MCCE(
         predictor,
         **_parameters(arguments, predictor, [str(name) for name in rows.columns]),
@@ -59,7 +69,7 @@ def run(arguments: FitArguments) -> None:
         ignore_relations=arguments.generator == "private",
         n_samples=arguments.n_samples,
         n_counterfactuals=arguments.n_counterfactuals,
-        diversity=_diversity(arguments),
+        diversity=DIVERSITY if usual else arguments.diversity,
         random_state=arguments.seed,
         n_jobs=arguments.run.jobs,
         verbose=can_draw() and not arguments.run.quiet,
@@ -74,31 +84,12 @@ def run(arguments: FitArguments) -> None:
     _summarize(arguments, explainer, len(rows), sample, time.monotonic() - began)
 
 
-def _diversity(arguments: FitArguments) -> float | None:
-    """How much answers shall differ; those of the exact search are simply the best."""
-    if arguments.diversity is None and arguments.search != "exact":
-        return DIVERSITY
-    return arguments.diversity
-
-
 def _read(arguments: FitArguments, paths: Sequence[str]) -> pd.DataFrame:
     """All training rows."""
     if arguments.sample_key is not None:
         raise ParameterError("--sample-key needs --sample-rows: how many rows to keep.")
-    table, dtypes = arguments.table, read_dtypes(arguments.table.dtypes)
-    texts: dict[str, str] = {}
-    if arguments.generator == "private" and arguments.domains is not None:
-        # Domains say what a text stands for; pandas would guess it from all cells of a column.
-        texts = dict.fromkeys(read_domains(arguments.domains), "str")
-    frames = []
-    for path in paths:
-        kind = find_format(path, table.format)
-        known = texts | dtypes if kind == "csv" else dtypes
-        rows = read_training(path, kind, delimiter=table.delimiter, dtypes=known)
-        frames.append(_drop(arguments, rows))
-    if len(frames) == 1:
-        return frames[0]
-    joined = even_blocks(frames, max(sum(map(len, frames)), 1))
+    frames = list(_frames(arguments, paths))
+    joined = even_blocks(frames if len(frames) > 1 else (), max(sum(map(len, frames)), 1))
     return next((frame for frame, *_ in joined), frames[0])
 
 
@@ -106,9 +97,7 @@ def _sample(
     arguments: FitArguments, paths: Sequence[str], predictor: Any, n_rows: int
 ) -> TrainingSample:
     """A sample of the training rows."""
-    key, table, dtypes = arguments.sample_key, arguments.table, read_dtypes(arguments.table.dtypes)
-    read = iterate_training(paths, table.format, delimiter=table.delimiter, dtypes=dtypes)
-    blocks = (_drop(arguments, frame) for frame in read)
+    key, blocks = arguments.sample_key, _frames(arguments, paths)
     first = list(islice(blocks, 1))
     names = [str(name) for frame in first for name in frame.columns if name != key]
     with without_prints():
@@ -122,9 +111,18 @@ def _sample(
         )
 
 
-def _drop(arguments: FitArguments, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows without the columns of --drop."""
-    return rows.drop(columns=split_names("--drop", arguments.drop, list(rows.columns)) or [])
+def _frames(arguments: FitArguments, paths: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """The training rows of each file, whole or in blocks, without the columns of --drop."""
+    table, whole = arguments.table, arguments.sample_rows is None
+    dtypes = read_dtypes(table.dtypes)
+    is_private, domains = arguments.generator == "private", arguments.domains
+    if is_private and domains and all(find_format(p, table.format) == "csv" for p in paths):
+        # Domains say what a text stands for; pandas would guess it from all cells of a column.
+        dtypes = dict.fromkeys(read_domains(domains), "str") | dtypes
+    options = paths, table.format, dialect_of(table), dtypes
+    note = partial(show_dialect, table=table, quiet=arguments.run.quiet)
+    for rows in read_training(*options, whole=whole, note=note):
+        yield rows.drop(columns=split_names("--drop", arguments.drop, list(rows.columns)) or [])
 
 
 def _parameters(arguments: FitArguments, predictor: Any, names: list[str]) -> dict[str, Any]:
@@ -200,42 +198,40 @@ def _summarize(
     sample: TrainingSample | None,
     seconds: float,
 ) -> None:
+    """Show what was learned, and what the file holds of it."""
     fitted, labels = explainer.fitted_, _labels(explainer.predictor)
     # The classes whose probability is the score, if the predictor names them.
     score_of = [str(labels[at]) for at in fitted.decision.columns if at < len(labels)]
-    if arguments.run.as_json:
-        show_json(
-            {
-                "output": arguments.output,
-                "n_train": n_train,
-                "n_desired": fitted.n_desired,
-                "score_of": score_of,
-                "features": [str(name) for name in fitted.schema.names],
-                "immutable": [str(fitted.schema.names[at]) for at in fitted.schema.immutable],
-                "seed": fitted.seed,
-                "seconds": round(seconds, 3),
-            }
-            | ({} if sample is None else {"n_seen": sample.n_seen, "rare": sample.rare})
-        )
-    elif not arguments.run.quiet:
-        classes = " or ".join(map(repr, score_of))
-        score = f" (the score is the probability of {classes})" if classes else ""
-        origin = "" if sample is None else f"a sample of {sample.n_seen:,} rows: "
-        kept = "" if sample is None else f" {_describe(sample)}"
-        # Counts of a private generator have noise.
-        about = "about " if is_private(fitted.generator) else ""
-        notify(
-            f"learned from {origin}{n_train:,} rows, {about}{fitted.n_desired:,} of them "
-            f"with the desired decision{printable(score)}, in {seconds:.1f} s; saved as "
-            f"{printable(arguments.output)}.{kept} {_kept_of_rows(fitted.generator)}"
-        )
+    content = {
+        "output": arguments.output,
+        "n_train": n_train,
+        "n_desired": fitted.n_desired,
+        "score_of": score_of,
+        "features": [str(name) for name in fitted.schema.names],
+        "immutable": [str(fitted.schema.names[at]) for at in fitted.schema.immutable],
+        "seed": fitted.seed,
+        "seconds": round(seconds, 3),
+    }
+    if sample is not None:
+        content |= {"n_seen": sample.n_seen, "rare": sample.rare}
+    classes = " or ".join(map(repr, score_of))
+    score = f" (the score is the probability of {classes})" if classes else ""
+    origin = "" if sample is None else f"a sample of {sample.n_seen:,} rows: "
+    # Counts of a private generator have noise.
+    about = "about " if is_private(fitted.generator) else ""
+    text = (
+        f"learned from {origin}{n_train:,} rows, {about}{fitted.n_desired:,} of them with the "
+        f"desired decision{score}, in {seconds:.1f} s; saved as {arguments.output}."
+    )
+    kept = "" if sample is None else _describe(sample)
+    conclude(arguments.run, content, f"{text}{kept}{_kept_of_rows(fitted.generator)}")
 
 
 def _describe(sample: TrainingSample) -> str:
     """Which rows a sample has all of, and which are over-represented."""
     accepted = sample.strata[sample.strata["accepted"]]
     return (
-        f"All accepted rows are kept of {int(accepted['whole'].sum()):,} of {len(accepted):,} "
+        f" All accepted rows are kept of {int(accepted['whole'].sum()):,} of {len(accepted):,} "
         f"combinations of immutable values, those with up to {sample.rare:,} of them; the other "
         "rows are a random sample, so accepted rows are over-represented."
     )
@@ -245,11 +241,11 @@ def _kept_of_rows(generator: Any) -> str:
     """A sentence on the training values that a saved explainer holds."""
     if not is_private(generator):
         return (
-            "It holds training values: protect it like the training data (mcce inspect shows "
+            " It holds training values: protect it like the training data (mcce inspect shows "
             "which)."
         )
     spent = generator.ledger_["epsilon"].sum()
     return (
-        f"Its model spent epsilon {spent:.3g}, counts have noise, and it holds no training values. "
-        "The predictor is not covered."
+        f" Its model spent epsilon {spent:.3g}, counts have noise, and it holds no training "
+        "values. The predictor is not covered."
     )

@@ -1,8 +1,8 @@
-"""Steps that several commands share: load explainers, read names, check outputs."""
+"""Steps that several commands share: load explainers, read people and names, check outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,33 +12,51 @@ import pandas as pd
 from ..constraints.files import read_constraints
 from ..counterfactuals.result import Counterfactuals
 from ..errors import ParameterError, did_you_mean, shorten
+from ..execution.workers import AnswerSettings
 from ..explainer import MCCE, load
-from ..files.people_reader import PeopleReader, PeopleTable
-from ..files.sources import find_format, open_source, reading
-from ..privacy.anonymity import anonymize
+from ..files.people_reader import PeopleReader
+from ..files.sources import Dialect, Source, find_format, open_source, reading
 from ..report.labels import Labels
 from ..runtime.files import checksum
 from ..runtime.progress import Progress, ProgressBar, without_prints
 from ..tables.schema import Schema
 from .arguments import ExplainerArguments, PredictorArguments, RunArguments, TableArguments
-from .predictors import load_predictor
+from .predictors import load_predictor, predictor_files
+from .terminal import notify, printable
 
 BLOCK_ROWS = 5000
 
 
 def load_explainer(
-    explainer: ExplainerArguments, predictor: PredictorArguments, run: RunArguments
+    explainer: ExplainerArguments,
+    predictor: PredictorArguments,
+    run: RunArguments,
+    output: str | None = None,
 ) -> MCCE:
-    """An explainer with its predictor."""
+    """An explainer with its predictor, none of whose files are the output."""
     key = read_key(run.key_file)
     with without_prints():
         loaded = load(
             explainer.path, load_predictor(predictor), tolerance=explainer.tolerance, key=key
         )
+    if output is not None:
+        check_output_path(output, map(str, predictor_files(predictor)))
     if explainer.n_counterfactuals is not None:
         loaded.set_params(n_counterfactuals=explainer.n_counterfactuals)
     # A limit of time per block would make answers depend on blocks and the machine.
     return loaded.set_params(n_jobs=run.jobs, max_seconds=None, verbose=False)
+
+
+def dialect_of(table: TableArguments) -> Dialect:
+    """How CSV files are written, as far as the user says it."""
+    return Dialect(table.delimiter, table.decimal, table.encoding)
+
+
+def show_dialect(source: Source, table: TableArguments, *, quiet: bool = False) -> None:
+    """Show how a CSV file is read, if that is unusual and was found out."""
+    found = source.dialect
+    if not quiet and found is not None and found.unusual and found != dialect_of(table):
+        notify(f"{printable(source.path)} is read with {printable(found.unusual)}.")
 
 
 @contextmanager
@@ -47,37 +65,29 @@ def open_people(
     schema: Schema,
     table: TableArguments,
     keep: Callable[[list[str]], Sequence[str]] = lambda names: (),
-) -> Iterator[PeopleTable]:
-    """The people of a file; ``keep`` chooses columns to copy among all."""
+) -> Iterator[tuple[Source, PeopleReader]]:
+    """The people of a file, and how they are read; ``keep`` chooses columns to copy among all."""
     dtypes = read_dtypes(table.dtypes)
-    with open_source(path, find_format(path, table.format), table.delimiter) as source:
+    with open_source(path, find_format(path, table.format), dialect_of(table)) as source:
+        show_dialect(source, table)
         kept = keep(source.names)
-        reader = PeopleReader.plan(path, source, schema, keep=kept, dtypes=dtypes)
-        yield PeopleTable(source, reader)
+        yield source, PeopleReader.plan(path, source, schema, keep=kept, dtypes=dtypes)
 
 
 def explain_people(
-    explainer: MCCE,
-    rows: pd.DataFrame,
-    rules: Any,
-    bar: ProgressBar,
-    rounding: Mapping[Hashable, float],
-    anonymity: Mapping[str, Any] | None = None,
+    explainer: MCCE, settings: AnswerSettings, bar: ProgressBar, rows: pd.DataFrame
 ) -> Counterfactuals[pd.DataFrame]:
-    """The final answers to people, with progress; ``anonymity`` are arguments of ``anonymize``."""
+    """The answers to people, with progress."""
 
     def show(progress: Progress) -> None:
         # People who need no answer are settled at once.
         bar.show(bar.n_done + len(rows) - progress.n_factuals + progress.n_settled)
 
     with without_prints():
-        result = explainer.explain(rows, constraints=rules, callback=show)
-        if anonymity:
-            result = anonymize(explainer, result, constraints=rules, **anonymity)
-        result = explainer.finalize(result, rounding=rounding, constraints=rules)
+        result = settings.answer(explainer, rows, show)
     bar.n_done += len(rows)
     bar.show(bar.n_done)
-    return result.to_pandas()
+    return result
 
 
 def read_rounding(path: str | None, schema: Schema) -> dict[Hashable, float]:
@@ -148,7 +158,7 @@ def read_dtypes(texts: Sequence[str] | None) -> dict[str, str]:
     return dtypes
 
 
-def check_page(what: str, output: str, inputs: Iterable[str | None], *, overwrite: bool) -> None:
+def check_page(what: str, output: str, inputs: Iterable[str], *, overwrite: bool) -> None:
     """Raise unless the output is an HTML file that may be written."""
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise ParameterError(
@@ -163,11 +173,11 @@ def check_page(what: str, output: str, inputs: Iterable[str | None], *, overwrit
         )
 
 
-def check_output_path(output: str, inputs: Iterable[str | None]) -> None:
+def check_output_path(output: str, inputs: Iterable[str]) -> None:
     """Raise if the output would take the place of a file that is read."""
     destination = Path(output).resolve()
     for name in inputs:
-        if name and Path(name).is_file() and _is_same(destination, Path(name).resolve()):
+        if Path(name).is_file() and _is_same(destination, Path(name).resolve()):
             raise ParameterError(
                 f"The output {shorten(output, 200)} would take the place of {shorten(name, 200)}, "
                 "which is read. Name another output."

@@ -88,21 +88,22 @@ class Destination:
         return False
 
     def open_folder(
-        self, path: Path, run_key: Mapping[str, Any], block_rows: int | None
+        self, run_key: Mapping[str, Any], wanted: int | None, usual: int
     ) -> tuple[PartsFolder, int]:
         """The folder of parts, a new one or that of an unfinished run, and people per block.
 
-        People per block are as the user says, as in the unfinished run, or the default, which
-        ``run_key`` has.
+        People per block are as the user wants, as in the unfinished run, or as usual.
         """
+        assert self.folder is not None
         if self.overwrite:
-            PartsFolder(path, "").clear()
-        manifest = read_manifest(path)
+            PartsFolder(self.folder, "").clear()
+        manifest = read_manifest(self.folder)
         found = None if manifest is None else manifest.run_key.get("block_rows")
-        known = found if isinstance(found, int) and found > 0 else run_key["block_rows"]
-        block_rows = known if block_rows is None else block_rows
-        key = {**run_key, "block_rows": block_rows}
-        return PartsFolder.open(path, key, f".{self.format}"), block_rows
+        known = found if isinstance(found, int) and found > 0 else usual
+        block_rows = known if wanted is None else wanted
+        key = {**run_key, "block_rows": block_rows, "format": self.format}
+        # Workers may have another current folder.
+        return PartsFolder.open(self.folder.resolve(), key, f".{self.format}"), block_rows
 
     def finish(self, folder: PartsFolder, records: Mapping[Number, PartRecord]) -> None:
         """End a run: the parts stay as a folder, or become the file that is wanted."""

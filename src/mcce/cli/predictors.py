@@ -11,6 +11,7 @@ and modules that the process had before, or that are installed, stay as they are
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
@@ -138,9 +139,28 @@ def public_name(choice: PredictorArguments) -> str:
     return str(read_address("url", choice.name)) if URL.match(choice.name) else choice.name
 
 
+def predictor_files(choice: PredictorArguments) -> list[Path]:
+    """The files of a predictor that is loaded: its own, or those of the modules it is made of.
+
+    Installed packages that a module imports are left out, and so is what it reads by itself.
+    """
+    if Path(choice.name).is_file():
+        return [Path(choice.name)]
+    function = FUNCTION.fullmatch(choice.name)
+    if URL.match(choice.name) or function is None:
+        return []
+    names = {function["module"], *_modules_in(os.getcwd())}
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in sorted(names)]
+    return [Path(file) for file in files if file is not None and os.path.isfile(file)]
+
+
 def predictor_checksum(choice: PredictorArguments) -> str:
-    """An identifier of the predictor: the checksum of its file, or its name."""
-    return checksum(choice.name) if Path(choice.name).is_file() else public_name(choice)
+    """A checksum of a predictor that is loaded: of its files, and of its name if it is no file."""
+    files = predictor_files(choice)
+    if files == [Path(choice.name)]:
+        return checksum(choice.name)
+    content = [public_name(choice), *(f"{file.name} {checksum(file)}" for file in files)]
+    return hashlib.sha256("\n".join(content).encode(errors="replace")).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -278,47 +298,40 @@ class ModuleFolder:
 
     def load(self, module: str, name: str) -> Any:
         """A function or object of a module."""
-        with _state.lock:
-            _state.turn_to(self)
+        with _lock:
+            _turn_to(self)
             found: Any = import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
         return found
 
 
-class _State:
-    """The command whose modules this process has."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self._origin: ModuleFolder | None = None
-        self._folders: set[str] = set()
-        self._before: frozenset[str] = frozenset()
-
-    def turn_to(self, origin: ModuleFolder) -> None:
-        """Forget the modules of other commands, and look into the folder of this one first."""
-        if self._origin is None:
-            self._before = frozenset(sys.modules)
-        if self._origin != origin:
-            self._forget()
-            sys.path[:] = [origin.folder, *(one for one in sys.path if one != origin.folder)]
-            self._folders.add(origin.folder)
-            self._origin = origin
-        # Files that are newer than Python's list of a folder are not seen otherwise.
-        invalidate_caches()
-
-    def _forget(self) -> None:
-        tops = {
-            name
-            for name, module in list(sys.modules.items())
-            if name not in self._before and _folder_of(module) in self._folders
-        }
-        for name in list(sys.modules):
-            if name.partition(".")[0] in tops:
-                del sys.modules[name]
+# Modules that this process had before any command, and the command whose modules it has now.
+_lock = threading.RLock()
+_before: frozenset[str] | None = None
+_current: ModuleFolder | None = None
 
 
-_state = _State()
+def _turn_to(origin: ModuleFolder) -> None:
+    """Forget the modules of another command, and look into the folder of this one first."""
+    global _before, _current
+    if _before is None:
+        _before = frozenset(sys.modules)
+    if _current != origin:
+        for name in [] if _current is None else _modules_in(_current.folder):
+            del sys.modules[name]
+        sys.path[:] = [origin.folder, *(one for one in sys.path if one != origin.folder)]
+        _current = origin
+    # Files that are newer than Python's list of a folder are not seen otherwise.
+    invalidate_caches()
+
+
+def _modules_in(folder: str) -> list[str]:
+    """Modules that commands imported from a folder, with those of its packages."""
+    loaded = list(sys.modules.items())
+    new = [(name, module) for name, module in loaded if name not in (_before or ())]
+    tops = {name for name, module in new if _folder_of(module) == folder}
+    return [name for name, _ in new if name.partition(".")[0] in tops]
 
 
 def _folder_of(module: Any) -> str | None:

@@ -16,7 +16,7 @@ from ..report.audit_page import AuditSection, write_privacy_report
 from ..report.labels import Labels
 from ..report.words import Words
 from ..runtime.progress import without_prints
-from .arguments import AuditArguments
+from .arguments import AuditArguments, inputs_of
 from .inputs import BLOCK_ROWS, check_page, load_explainer, open_people, split_names
 from .terminal import notify, printable, show, show_json, table
 
@@ -25,10 +25,8 @@ def run(arguments: AuditArguments) -> None:
     """Audit an explainer."""
     output = arguments.output
     if output is not None:
-        rows = [arguments.training, arguments.holdout, arguments.reference]
-        files = [arguments.explainer.path, arguments.predictor.name, arguments.run.key_file]
-        check_page("The page", output, [*rows, *files], overwrite=arguments.overwrite)
-    explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
+        check_page("The page", output, inputs_of(arguments), overwrite=arguments.overwrite)
+    explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run, output)
     training, holdout = (
         _read(arguments, explainer, path) for path in (arguments.training, arguments.holdout)
     )
@@ -56,10 +54,10 @@ def run(arguments: AuditArguments) -> None:
 
 def _read(arguments: AuditArguments, explainer: MCCE, path: str) -> pd.DataFrame:
     """All rows of a file, in the columns of the explainer."""
-    with open_people(path, explainer.schema_, arguments.table) as people:
+    with open_people(path, explainer.schema_, arguments.table) as (source, reader):
         parts = [
             rows.set_axis(at + block.first)
-            for block in people.blocks(BLOCK_ROWS)
+            for block in reader.blocks(source, BLOCK_ROWS)
             for at, rows in block.groups
         ]
     if not parts:

@@ -6,11 +6,11 @@ answers that ``mcce explain`` gives them.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
-from functools import partial
 from itertools import chain, compress
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,16 @@ import pandas as pd
 
 from ..counterfactuals.parts import ALREADY
 from ..errors import ParameterError, ReadError, shorten
+from ..execution.workers import AnswerSettings
 from ..explainer import MCCE
-from ..files.people_reader import PeopleTable
+from ..files.people_reader import People, PeopleReader
 from ..files.sources import reading
 from ..kernels import IntArray
 from ..report.labels import Labels
 from ..report.page import Provenance
 from ..report.report_page import ReportOptions, check_options, write_page
 from ..runtime.progress import without_prints, without_warnings
-from .arguments import ReportArguments, option_names
+from .arguments import ReportArguments, inputs_of, option_names
 from .inputs import (
     check_page,
     explain_people,
@@ -38,8 +39,8 @@ from .inputs import (
     read_rules_file,
     split_names,
 )
-from .predictors import public_name
-from .terminal import describe_status, notify, people_bar, printable, show_json
+from .predictors import predictor_files, public_name
+from .terminal import conclude, describe_status, people_bar
 
 # More people than these do not fit one page.
 MAX_REPORT_PEOPLE = 50_000
@@ -52,14 +53,10 @@ NamedPeople = tuple[list[tuple[IntArray, pd.DataFrame]], list[Any] | None]
 
 def run(arguments: ReportArguments) -> None:
     """Write a report on the people of a file."""
-    check_page(
-        "A report",
-        arguments.output,
-        [*_inputs(arguments), arguments.run.key_file],
-        overwrite=arguments.overwrite,
-    )
+    output = arguments.output
+    check_page("A report", output, inputs_of(arguments), overwrite=arguments.overwrite)
     labels, card = _labels(arguments), _card(arguments.card)
-    explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run)
+    explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run, output)
     rules, wanted = read_rules_file(arguments.explainer.rules), not arguments.run.quiet
     groups, names = _read(arguments, explainer)
     n_people = sum(len(at) for at, _ in groups)
@@ -77,21 +74,17 @@ def run(arguments: ReportArguments) -> None:
     check_options(explainer, options, n_people)
     with without_warnings():
         with people_bar(n_people, wanted=wanted) as bar:
-            rounding = labels.rounding(explainer.schema_)
-            answer = partial(explain_people, explainer, rules=rules, bar=bar, rounding=rounding)
-            results = [(at, answer(rows)) for at, rows in groups]
+            settings = AnswerSettings(rules, labels.rounding(explainer.schema_))
+            results = [(at, explain_people(explainer, settings, bar, rows)) for at, rows in groups]
         totals = Counter(chain.from_iterable(result.people["status"] for _, result in results))
         n_shown = min(n_people - totals[ALREADY], options.max_people)
         with without_prints(), people_bar(n_shown, wanted=wanted, doing="write") as pages:
-            write_page(explainer, results, arguments.output, replace(options, callback=pages.show))
-    _summarize(arguments, totals, bar.seconds)
-
-
-def _inputs(arguments: ReportArguments) -> list[str | None]:
-    """The files that the report is made of, by name; None where there is none."""
-    explainer, predictor = arguments.explainer, arguments.predictor
-    made_of = [explainer.path, arguments.people, predictor.name, explainer.rules]
-    return [*made_of, arguments.labels, arguments.card]
+            write_page(explainer, results, output, replace(options, callback=pages.show))
+    n_bytes, seconds = Path(output).stat().st_size, round(bar.seconds, 3)
+    content = {"output": output, "bytes": n_bytes, "n_people": sum(totals.values())}
+    content |= {"status": dict(totals), "seconds": seconds}
+    text = f"{describe_status(totals, seconds)} Report: {output} ({n_bytes / 1e6:.1f} MB)"
+    conclude(arguments.run, content, text)
 
 
 def _labels(arguments: ReportArguments) -> Labels:
@@ -119,15 +112,17 @@ def _read(arguments: ReportArguments, explainer: MCCE) -> NamedPeople:
     """The people who are wanted, and their names."""
     keep = [arguments.name] if arguments.name else []
     schema, table = explainer.schema_, arguments.table
-    with open_people(arguments.people, schema, table, lambda names: keep) as people:
-        return _choose(arguments, people)
+    with open_people(arguments.people, schema, table, lambda names: keep) as (source, reader):
+        return _choose(arguments, reader, reader.blocks(source, MAX_REPORT_PEOPLE))
 
 
-def _choose(arguments: ReportArguments, people: PeopleTable) -> NamedPeople:
+def _choose(
+    arguments: ReportArguments, reader: PeopleReader, blocks: Iterable[People]
+) -> NamedPeople:
     """Rows and names of the people who are wanted; memory holds these and one block."""
     groups, names, n_rows = list[tuple[IntArray, pd.DataFrame]](), list[Any](), 0
     path, chosen = shorten(arguments.people, 200), arguments.row_numbers or []
-    for block in people.blocks(MAX_REPORT_PEOPLE):
+    for block in blocks:
         n_rows = block.first + block.n_rows
         if n_rows > MAX_REPORT_PEOPLE and not chosen:
             raise ParameterError(
@@ -148,19 +143,25 @@ def _choose(arguments: ReportArguments, people: PeopleTable) -> NamedPeople:
             f"--row must be from 0 to {n_rows - 1}, the rows of {path}, got {absent[0]}."
         )
     if not groups:
-        groups.append((np.empty(0, dtype=np.int64), people.reader.empty()))
-    return groups, names if people.reader.kept else None
+        groups.append((np.empty(0, dtype=np.int64), reader.empty()))
+    return groups, names if reader.kept else None
 
 
 def _provenance(arguments: ReportArguments) -> Provenance:
     """How to get the report again, and checksums of what it was made of."""
-    files = [path for path in _inputs(arguments) if path and Path(path).is_file()]
+    files = [path for path in _made_of(arguments) if Path(path).is_file()]
     return Provenance(
         command=shlex.join(_command(arguments)),
         output=shlex.quote(arguments.output),
         rows=tuple(arguments.row_numbers or ()),
         files={path: read_checksum(path) for path in files},
     )
+
+
+def _made_of(arguments: ReportArguments) -> Iterator[str]:
+    """The files that decide what the report says."""
+    yield from (path for path in inputs_of(arguments) if path != arguments.run.key_file)
+    yield from (os.path.relpath(path) for path in predictor_files(arguments.predictor))
 
 
 def _command(arguments: ReportArguments) -> list[str]:
@@ -179,20 +180,3 @@ def _options(arguments: Any) -> Iterator[str]:
         elif value != one.default and (name := option_names(one)[:1]) and name[0] not in LEFT_OUT:
             for part in value if isinstance(value, list) else [value]:
                 yield from name if part is True else (*name, str(part))
-
-
-def _summarize(arguments: ReportArguments, totals: Counter[str], seconds: float) -> None:
-    output, n_bytes = arguments.output, Path(arguments.output).stat().st_size
-    if arguments.run.as_json:
-        show_json(
-            {
-                "output": output,
-                "bytes": n_bytes,
-                "n_people": sum(totals.values()),
-                "status": dict(totals),
-                "seconds": round(seconds, 3),
-            }
-        )
-    elif not arguments.run.quiet:
-        done = describe_status(totals, seconds)
-        notify(f"{done} Report: {printable(output)} ({n_bytes / 1e6:.1f} MB)")

@@ -232,8 +232,9 @@ def _labels(paths: Sequence[str]) -> Mapping[str, Labels]:
 def _read_directory(explainer: MCCE, path: str, arguments: ServeArguments) -> Directory:
     """The people of a file, with their names and scores."""
     directory, keep = Directory(explainer), [arguments.name] if arguments.name else []
-    with open_people(path, explainer.schema_, arguments.table, lambda names: keep) as people:
-        for block in people.blocks(BLOCK_ROWS):
+    table, schema = arguments.table, explainer.schema_
+    with open_people(path, schema, table, lambda names: keep) as (source, reader):
+        for block in reader.blocks(source, BLOCK_ROWS):
             if block.first + block.n_rows > MAX_PAGE_PEOPLE:
                 raise ParameterError(
                     f"The page offers at most {MAX_PAGE_PEOPLE:,} people to choose from, but "

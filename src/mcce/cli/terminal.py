@@ -30,6 +30,7 @@ from typing import Any, TextIO
 import typer
 
 from ..runtime.progress import ProgressBar, format_traceback
+from .arguments import RunArguments
 
 MIN_WIDTH = 20
 BUG, USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
@@ -74,6 +75,16 @@ def show(text: str) -> None:
 def show_json(content: Any, stream: TextIO | None = None) -> None:
     """Write one JSON object in one line, by default to standard output."""
     (stream or sys.stdout).write(f"{json.dumps(content, default=str)}\n")
+
+
+def conclude(
+    run: RunArguments, content: Mapping[str, Any], text: str, stream: TextIO | None = None
+) -> None:
+    """Show what was done: as JSON, as a paragraph, or not at all."""
+    if run.as_json:
+        show_json(content, stream)
+    elif not run.quiet:
+        notify(printable(text))
 
 
 def table(

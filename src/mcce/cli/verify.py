@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import typer
 from ..errors import ParameterError, ReadError, shorten
 from ..explainer import MCCE
 from ..files.people_reader import PeopleReader
-from ..files.sources import JsonSource, iterate, reading
+from ..files.sources import KnownColumns, RawBlock, reading
 from ..report.receipts import Check, Origin, check_plan, check_receipt
 from ..runtime.json_text import NotJsonError, UnusableJsonError, read_json
 from .arguments import ExplainerArguments, VerifyArguments
@@ -58,9 +56,10 @@ def _check(arguments: VerifyArguments) -> list[Check]:
 
 def _row(path: str, cells: Any, explainer: MCCE) -> pd.DataFrame:
     """A row of the receipt, read as one of a file of JSON lines."""
-    source = JsonSource.open(path, BytesIO(json.dumps(cells).encode()))
-    reader = PeopleReader.plan(path, source, explainer.schema_)
-    (block,) = iterate(path, source, reader.columns, 1)
+    if not isinstance(cells, dict):
+        raise ReadError(f"{shorten(path, 200)} is no receipt: its rows must be objects.")
+    reader = PeopleReader.plan(path, KnownColumns(list(cells)), explainer.schema_)
+    block = RawBlock(0, {name: [cells[name]] for name in reader.columns})
     ((_, row),) = reader.read(block).groups
     return row
 

@@ -1,5 +1,10 @@
 """Explain people on many processes or machines, with Dask, Ray, Spark or joblib.
 
-Beyond the paper. One file per engine, each with a function ``explain`` for the engine's frames and
-an executor for tasks. ``workers`` says what workers get and do, and is the seam to engines.
+Beyond the paper. ``explain`` takes people in a frame of pandas or of an engine; ``mcce explain``
+takes files. ``workers`` says what workers get and do, ``pools`` is the seam to engines, and each
+engine has a module with what it needs.
 """
+
+from .frames import explain
+
+__all__ = ["explain"]

@@ -1,201 +1,150 @@
-"""Processes on one machine, by joblib: for predictors that hold Python's lock.
+"""People in pandas frames, and processes of one machine, by loky, which comes with joblib.
 
-Always true: a worker reads the explainer from a file, once; a few blocks per worker wait at a time;
-blocks of a worker that dies are answered by others, and a block that kills workers is known.
+Always true: a worker gets the explainer once; a few blocks per worker wait at a time; processes
+that die are replaced.
 """
 
 from __future__ import annotations
 
-import pickle
-import tempfile
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ..errors import WorkerError
+from ..errors import ParameterError, WorkerError, shorten
 from ..explainer import MCCE
-from ..runtime.progress import ProgressBar
-from .workers import (
-    PARTITION_ROWS,
-    Item,
-    PartitionTask,
-    Result,
-    check_block_rows,
-    check_frame,
-    check_workers,
-    columns_of,
-    holding_sigint,
-    run_all,
-    with_index,
-    worker_died_error,
-)
+from ..files.sources import holds_whole
+from .pools import Pool, holding_sigint
+from .workers import Task
 
-__all__ = ["explain"]
-
-TASK = "task"
-# How often in a row workers may die before they begin an item.
-STARTS = 4
+# Threads that libraries would start in every process.
+ONE_THREAD = {
+    f"{library}_NUM_THREADS": "1"
+    for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR", "NUMBA")
+}
+Key = str | Sequence[str] | None
 
 
-def explain(
-    explainer: MCCE,
-    people: pd.DataFrame,
-    *,
-    load_predictor: Callable[[], Any] | None = None,
-    key: str | Sequence[str] | None = None,
-    constraints: Any = None,
-    workers: int | None = None,
-    block_rows: int = PARTITION_ROWS,
-    prefix: str = "",
-) -> pd.DataFrame:
-    """Answers to people in a pandas frame, by several processes.
-
-    Parameters
-    ----------
-    explainer
-        The fitted explainer.
-    people
-        Whom to explain, with the columns of training.
-    load_predictor
-        Returns the predictor; called once in each process. None sends the explainer's own.
-    key
-        The columns that identify a person; None for the labels of the index.
-    constraints
-        Further constraints for these people.
-    workers
-        Number of processes; None for as many as there are cores.
-    block_rows
-        People per block; answers do not depend on it.
-    prefix
-        What stands before the names of added columns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per answer, and one with the reason for everybody without, in the order of the
-        people.
-
-    Raises
-    ------
-    McceError
-        If a parameter, a column or the predictor cannot be used, or workers die with a block.
+def columns_of(people: pd.DataFrame, key: Key, _: MCCE) -> tuple[dict[str, bool], Key]:
+    """The columns of a frame, and whether they hold whole numbers; and its key.
 
     Examples
     --------
-    >>> from mcce import MCCE
-    >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 5, "salary": range(50, 90, 2)})
-    >>> explainer = MCCE(lambda frame: frame["salary"], (70, 100), search="near").fit(bank)
-    >>> explain(explainer, bank.iloc[[3, 19]], workers=1)[["index", "status", "salary"]]
-       index           status  salary
-    0      3         answered      70
-    1     19  already desired    <NA>
+    >>> columns_of(pd.DataFrame({"customer": [7], "salary": [1.5]}), "customer", None)
+    ({'customer': True, 'salary': False}, 'customer')
     """
-    check_frame(people, pd.DataFrame, "pandas frame")
-    check_block_rows(block_rows)
-    people, key = with_index(people, key)
-    columns = columns_of(people)
-    task = PartitionTask.plan(
-        explainer, load_predictor, columns, key, constraints=constraints, prefix=prefix
-    )
+    frame, key = with_index(people, key)
+    return {str(name): holds_whole(dtype) for name, dtype in frame.dtypes.items()}, key
+
+
+def with_index(frame: pd.DataFrame, key: Key) -> tuple[pd.DataFrame, Key]:
+    """A frame and its key; without a key, the index becomes columns, which are the key.
+
+    Examples
+    --------
+    >>> with_index(pd.DataFrame({"salary": [40, 50]}, index=["a", "b"]), None)[0]
+      index  salary
+    0     a      40
+    1     b      50
+    """
+    if key is not None:
+        return frame, key
+    names = [f"index{at or ''}" if n is None else str(n) for at, n in enumerate(frame.index.names)]
+    count = Counter([*names, *map(str, frame.columns)])
+    taken = [name for name in dict.fromkeys(names) if count[name] > 1]
+    if taken:
+        raise ParameterError(
+            f"The labels of the index would be columns, but several would be named "
+            f"{shorten(taken)}. Name the columns that identify a person with key, or rename the "
+            "levels of the index."
+        )
+    return frame.rename_axis(index=names).reset_index(), names
+
+
+def answers(
+    people: pd.DataFrame, key: Key, task: Task, *, workers: int | None, block_rows: int
+) -> pd.DataFrame:
+    """The answers to people in a pandas frame, in their order."""
+    people, _ = with_index(people, key)
     blocks = [people.iloc[at : at + block_rows] for at in range(0, len(people), block_rows)]
-    bar = ProgressBar(len(people), "explain", bool(explainer.verbose))
     tables: dict[int, pd.DataFrame] = {}
-    try:
-        for place, table in run_all(JoblibExecutor(workers), task.frame, blocks):
+    with open_pool(task.frame, workers) as pool:
+        for place, table in pool.run(blocks):
             if isinstance(table, WorkerError):
                 raise table
             tables[place] = table
-            bar.show(sum(len(blocks[done]) for done in tables))
+    return pd.concat(
+        [task.layout.empty(), *(tables[at] for at in sorted(tables))], ignore_index=True
+    )
+
+
+@contextmanager
+def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]:
+    """Processes that do a task; one worker is this process."""
+    import joblib
+    from joblib.externals.loky import ProcessPoolExecutor
+    from joblib.externals.loky.backend.reduction import dumps
+
+    n_workers = joblib.effective_n_jobs(-1 if workers is None else workers)
+    if n_workers == 1:
+        yield Pool(lambda item: _done(task, item), lambda: 1)
+        return
+    content = bytes(dumps(task))
+    left = {name: value for name, value in ONE_THREAD.items() if name not in os.environ}
+
+    def start() -> Any:
+        return ProcessPoolExecutor(n_workers, initializer=_receive, initargs=(content,), env=left)
+
+    executor = start()
+
+    def submit(item: Any) -> Future[Any]:
+        nonlocal executor
+        with holding_sigint():  # a call starts processes
+            try:
+                return executor.submit(_call, item)
+            except BrokenProcessPool:
+                # One worker has died, and loky ends the others with it.
+                executor.shutdown(kill_workers=True)
+                executor = start()
+                return executor.submit(_call, item)
+
+    try:
+        yield Pool(submit, lambda: 2 * n_workers, (BrokenProcessPool,))
     finally:
-        bar.close()
-    return pd.concat([task.empty_table, *(tables[at] for at in sorted(tables))], ignore_index=True)
+        executor.shutdown(kill_workers=True)
 
 
-@dataclass(frozen=True)
-class JoblibExecutor:
-    """Runs tasks in processes of this machine; see :class:`~mcce.execution.workers.Executor`."""
-
-    workers: int | None = None
-
-    def map(
-        self, task: Callable[[Item], Result], items: Sequence[Item]
-    ) -> Iterator[tuple[int, Result | WorkerError]]:
-        """The results of a task for some items, as they come."""
-        import joblib
-
-        check_workers(self.workers)
-        workers = joblib.effective_n_jobs(-1 if self.workers is None else self.workers)
-        if workers == 1:
-            yield from ((place, task(item)) for place, item in enumerate(items))
-            return
-        left = dict(enumerate(items))
-        starts = 0
-        with tempfile.TemporaryDirectory() as folder:
-            stored = _TaskFile.write(task, folder)
-            while left:
-                try:
-                    for place, result in _run(stored, left, workers):
-                        del left[place]
-                        yield place, result
-                except BrokenProcessPool:
-                    # One worker has died, and joblib ends the others with it.
-                    begun = stored.begun()
-                    starts = 0 if begun else starts + 1
-                    if starts == STARTS:
-                        raise
-                    for place in begun & left.keys():
-                        del left[place]
-                        yield place, worker_died_error()
+def _done(task: Callable[[Any], Any], item: Any) -> Future[Any]:
+    """The result of a task that is done at once."""
+    future: Future[Any] = Future()
+    try:
+        future.set_result(task(item))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
-def _run(task: _TaskFile, items: dict[int, Any], workers: int) -> Iterator[tuple[int, Any]]:
-    from joblib import Parallel, delayed
-
-    # Blocks go through pipes: files for large arrays, joblib's way, cost more than they save.
-    run = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, max_nbytes=None)
-    with holding_sigint():  # the call starts the processes
-        results = run(delayed(task)(place, item) for place, item in list(items.items()))
-    yield from results
+_content = b""
 
 
-@dataclass(frozen=True)
-class _TaskFile:
-    """A task in a file, which every process reads once instead of receiving it with every item.
-
-    Beside it lie empty files named after the items that have begun and not ended.
-    """
-
-    folder: str
-
-    @classmethod
-    def write(cls, task: Callable[[Any], Any], folder: str) -> _TaskFile:
-        from joblib.externals.loky.backend.reduction import dumps
-
-        Path(folder, TASK).write_bytes(dumps(task))
-        return cls(folder)
-
-    def __call__(self, place: int, item: Any) -> tuple[int, Any]:
-        task = _fetch(str(Path(self.folder, TASK)))
-        mark = Path(self.folder, str(place))
-        mark.touch()
-        try:
-            return place, task(item)
-        finally:
-            mark.unlink(missing_ok=True)
-
-    def begun(self) -> set[int]:
-        """The items that workers had when they died; they are forgotten."""
-        marks = [path for path in Path(self.folder).iterdir() if path.name != TASK]
-        for mark in marks:
-            mark.unlink(missing_ok=True)
-        return {int(mark.name) for mark in marks}
+def _receive(content: bytes) -> None:
+    """Keep the task of this process until it is needed: then it can say what is wrong with it."""
+    global _content
+    _content = content
 
 
 @lru_cache(maxsize=1)
-def _fetch(path: str) -> Callable[[Any], Any]:
-    return pickle.loads(Path(path).read_bytes())
+def _task(content: bytes) -> Callable[[Any], Any]:
+    from pickle import loads
+
+    return loads(content)
+
+
+def _call(item: Any) -> Any:
+    return _task(_content)(item)

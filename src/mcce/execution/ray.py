@@ -8,32 +8,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import WorkerError
 from ..explainer import MCCE
-from ..files.cell_values import holds_whole
-from .workers import (
-    PARTITION_ROWS,
-    Item,
-    PartitionTask,
-    Result,
-    check_block_rows,
-    check_frame,
-    check_workers,
-    require_engine,
-    worker_died_error,
-)
-
-if TYPE_CHECKING:
-    from ray.data import Dataset
-
-__all__ = ["explain"]
+from ..files.sources import holds_whole
+from .joblib import Key
+from .pools import Pool
+from .workers import Task
 
 # How often a task is tried again whose worker was lost.
 LOST_WORKER_RETRIES = 3
@@ -42,62 +27,22 @@ LOST_WORKER_RETRIES = 3
 STARTS = 3
 
 
-def explain(
-    explainer: MCCE,
-    people: Dataset,
-    *,
-    key: str | Sequence[str],
-    load_predictor: Callable[[], Any] | None = None,
-    constraints: Any = None,
-    workers: int | None = None,
-    block_rows: int = PARTITION_ROWS,
-    prefix: str = "",
-) -> Dataset:
-    """Answers to people in a Ray dataset, block by block; nothing is computed yet.
+def columns_of(people: Any, key: Key, explainer: MCCE) -> tuple[dict[str, bool], Key]:
+    """The columns of a dataset, and whether they hold whole numbers; and its key."""
+    schema = people.schema()
+    if schema is None:
+        # A dataset without rows may have lost its columns.
+        keys = [key] if isinstance(key, str) else list(key or [])
+        return dict.fromkeys([*map(str, explainer.schema_.names), *keys], False), key
+    base = schema.base_schema
+    return {str(n): holds_whole(kind) for n, kind in zip(base.names, base.types, strict=True)}, key
 
-    Rows come in the order of the people if Ray preserves it
-    (``ray.data.DataContext.get_current().execution_options.preserve_order = True``).
 
-    Parameters
-    ----------
-    explainer
-        The fitted explainer.
-    people
-        Whom to explain, with the columns of training.
-    key
-        The columns that identify a person.
-    load_predictor
-        Returns the predictor; called once by each worker. None sends the explainer's own, pickled.
-    constraints
-        Further constraints for these people.
-    workers
-        The largest number of workers; None for as many as the cluster has room for.
-    block_rows
-        The largest number of people that a worker takes at a time; answers do not depend on it.
-    prefix
-        What stands before the names of added columns.
+def answers(people: Any, _: Key, task: Task, *, workers: int | None, block_rows: int) -> Any:
+    """The answers to people in a Ray dataset; the explainer goes to each actor once."""
+    import ray
 
-    Returns
-    -------
-    ray.data.Dataset
-        One row per answer, and one with the reason for everybody without.
-
-    Raises
-    ------
-    McceError
-        If a parameter or a column cannot be used.
-    MissingExtraError
-        If Ray is not installed.
-    """
-    ray = _import_ray()
-    check_frame(people, ray.data.Dataset, "ray.data.Dataset")
-    check_block_rows(block_rows)
-    check_workers(workers)
-    columns = _columns_of(people, explainer, key)
-    task = PartitionTask.plan(
-        explainer, load_predictor, columns, key, constraints=constraints, prefix=prefix
-    )
-    answers = people.map_batches(
+    made = people.map_batches(
         _RayActor,
         fn_constructor_args=[ray.put(task)],
         batch_format="pyarrow",
@@ -106,20 +51,7 @@ def explain(
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=workers),
     )
     # Ray knows no columns of a dataset without rows unless one block has them.
-    return ray.data.from_arrow(task.arrow_schema.empty_table()).union(answers)
-
-
-def _columns_of(
-    people: Dataset, explainer: MCCE, key: str | Sequence[str] | None
-) -> dict[str, bool]:
-    """Names of the columns, and whether each holds whole numbers."""
-    schema = people.schema()
-    if schema is None:
-        # A dataset without rows may have lost its columns.
-        keys = [key] if isinstance(key, str) else list(key or [])
-        return dict.fromkeys([*map(str, explainer.fitted_.schema.names), *keys], False)
-    base = schema.base_schema
-    return {str(n): holds_whole(kind) for n, kind in zip(base.names, base.types, strict=True)}
+    return ray.data.from_arrow(task.arrow_schema.empty_table()).union(made)
 
 
 class _RayActor:
@@ -128,65 +60,43 @@ class _RayActor:
     def __init__(self, task: Any) -> None:
         import ray
 
-        self._task: PartitionTask = ray.get(task)
+        self._task: Task = ray.get(task)
 
     def __call__(self, people: Any) -> Any:
         return self._task.arrow(people)
 
 
-@dataclass(frozen=True)
-class RayExecutor:
-    """Runs tasks on a Ray cluster; see :class:`~mcce.execution.workers.Executor`.
+@contextmanager
+def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]:
+    """Workers of the cluster that this process is connected to, else of one of this machine.
 
-    The cluster is the one that this process is connected to, else one of this machine for the time
-    of the run. The address of a remote one can stand in ``RAY_ADDRESS``.
+    The address of a remote cluster can stand in ``RAY_ADDRESS``.
     """
+    import ray
 
-    workers: int | None = None
-
-    def map(
-        self, task: Callable[[Item], Result], items: Sequence[Item]
-    ) -> Iterator[tuple[int, Result | WorkerError]]:
-        """The results of a task for some items, as they come."""
-        ray = _import_ray()
-        died = ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError
-        with self._cluster(ray):
-            call = ray.remote(max_retries=LOST_WORKER_RETRIES)(_call)
-            # In a list, so that Ray hands over the reference and a worker fetches it once.
-            held = [ray.put(task)]
-            left = enumerate(items)
-            running = {call.remote(held, item): at for at, item in islice(left, _ahead(ray))}
-            while running:
-                [done], _ = ray.wait(list(running), num_returns=1)
-                place = running.pop(done)
-                n_more = max(_ahead(ray) - len(running), 0)
-                running |= {call.remote(held, item): at for at, item in islice(left, n_more)}
-                try:
-                    yield place, ray.get(done)
-                except died:
-                    yield place, worker_died_error()
-                except ray.exceptions.RayTaskError as error:
-                    raise error.cause from None
-
-    @contextmanager
-    def _cluster(self, ray: Any) -> Iterator[None]:
-        """A connection to a cluster, which ends with the run if it began with it."""
-        if ray.is_initialized():
-            yield
-            return
+    ours = not ray.is_initialized()
+    if ours:
         # Not one that happens to run on this machine, whose cores are not ours to set.
-        local = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
-        options = {} if os.environ.get("RAY_ADDRESS") else local
-        start(**options)
-        try:
-            yield
-        finally:
+        local = {"address": "local", "num_cpus": workers, "include_dashboard": False}
+        start(**({} if os.environ.get("RAY_ADDRESS") else local))
+    try:
+        call = ray.remote(max_retries=LOST_WORKER_RETRIES)(_call)
+        # In a list, so that Ray hands over the reference and a worker fetches it once.
+        held = [ray.put(task)]
+        yield Pool(
+            lambda item: call.remote(held, item).future(),
+            lambda: 2 * max(1, int(ray.cluster_resources().get("CPU", 1))),
+            (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError),
+        )
+    finally:
+        if ours:
             ray.shutdown()
 
 
 def start(**options: Any) -> None:
     """Starts Ray, again where a busy machine took longer than Ray waits."""
-    ray = _import_ray()
+    import ray
+
     for left in reversed(range(STARTS)):
         try:
             ray.init(logging_level=logging.WARNING, **options)
@@ -199,18 +109,6 @@ def start(**options: Any) -> None:
                     f"Ray did not start on {where} in {STARTS} attempts; the last one ended with: "
                     f"{error} Try again when the machine is less busy, or use another engine."
                 ) from error
-
-
-def _ahead(ray: Any) -> int:
-    """How many tasks are submitted at a time: more than can run, so that autoscaling starts."""
-    return 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
-def _import_ray() -> Any:
-    require_engine("ray", "ray.data")
-    import ray
-
-    return ray
 
 
 def _call(held: list[Any], item: Any) -> Any:

@@ -9,34 +9,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import MissingExtraError, ParameterError, SchemaError, WorkerError, shorten
+from ..errors import MissingExtraError, ParameterError, SchemaError, shorten
 from ..explainer import MCCE
 from ..files.sources import check_unique, rebatch
 from ..tables.columns import is_time
-from .workers import (
-    PARTITION_ROWS,
-    PEOPLE,
-    Item,
-    PartitionTask,
-    Result,
-    check_block_rows,
-    check_frame,
-    require_engine,
-    worker_died_error,
-)
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-__all__ = ["explain"]
+from .joblib import Key
+from .pools import Pool
+from .workers import PEOPLE, Task
 
 # The most Spark jobs at a time, each of which has a thread here.
 MAX_JOBS = 1000
@@ -44,65 +30,20 @@ MAX_JOBS = 1000
 TASK_ATTEMPTS = 4
 
 
-def explain(
-    explainer: MCCE,
-    people: DataFrame,
-    *,
-    key: str | Sequence[str],
-    load_predictor: Callable[[], Any] | None = None,
-    constraints: Any = None,
-    block_rows: int = PARTITION_ROWS,
-    prefix: str = "",
-) -> DataFrame:
-    """Answers to people in a Spark frame, partition by partition; nothing is computed yet.
-
-    Moments without a time zone in training are compared with the wall clock of Spark's session:
-    ``TimestampType`` becomes what ``spark.sql.session.timeZone`` shows.
-
-    Parameters
-    ----------
-    explainer
-        The fitted explainer.
-    people
-        Whom to explain, with the columns of training.
-    key
-        The columns that identify a person.
-    load_predictor
-        Returns the predictor; called once by each worker process. None sends the explainer's own,
-        pickled.
-    constraints
-        Further constraints for these people.
-    block_rows
-        The largest number of people that a worker takes at a time; answers do not depend on it.
-    prefix
-        What stands before the names of added columns.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        One row per answer, and one with the reason for everybody without.
-
-    Raises
-    ------
-    McceError
-        If a parameter or a column cannot be used.
-    MissingExtraError
-        If Spark is not installed.
-    """
-    require_engine("spark", "pyspark.sql")
-    from pyspark import cloudpickle
-    from pyspark.sql import DataFrame
-    from pyspark.sql.pandas.types import from_arrow_schema
+def columns_of(people: Any, key: Key, explainer: MCCE) -> tuple[dict[str, bool], Key]:
+    """The columns of a frame, and whether they hold whole numbers; and its key."""
     from pyspark.sql.types import IntegralType
 
-    check_frame(people, DataFrame, "pyspark.sql.DataFrame")
-    check_block_rows(block_rows)
     check_unique(PEOPLE, people.columns)
-    columns = {one.name: isinstance(one.dataType, IntegralType) for one in people.schema.fields}
     _check_moments(explainer)
-    task = PartitionTask.plan(
-        explainer, load_predictor, columns, key, constraints=constraints, prefix=prefix
-    )
+    return {one.name: isinstance(one.dataType, IntegralType) for one in people.schema.fields}, key
+
+
+def answers(people: Any, _: Key, task: Task, *, workers: int | None, block_rows: int) -> Any:
+    """The answers to people in a Spark frame; the explainer travels with the query."""
+    from pyspark import cloudpickle
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     partition = _SparkPartition(cloudpickle.dumps(task), block_rows)
     return people.mapInArrow(partition, from_arrow_schema(_spark_schema(task.arrow_schema)))
 
@@ -115,7 +56,7 @@ class _SparkPartition:
     block_rows: int
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        task: PartitionTask = _unpack(self.content)
+        task: Task = _unpack(self.content)
         schema = _spark_schema(task.arrow_schema)
         for table in rebatch(batches, self.block_rows):
             yield from task.arrow(_wall_clock(table, task)).cast(schema).to_batches()
@@ -160,7 +101,7 @@ def _check_moments(explainer: MCCE) -> None:
             ) from error
 
 
-def _wall_clock(table: Any, task: PartitionTask) -> Any:
+def _wall_clock(table: Any, task: Task) -> Any:
     """The table; moments that have no time zone in training have none here, either."""
     import pyarrow.compute as pc
 
@@ -173,79 +114,61 @@ def _wall_clock(table: Any, task: PartitionTask) -> Any:
     return table
 
 
-@dataclass(frozen=True)
-class SparkExecutor:
-    """Runs tasks on a Spark cluster; see :class:`~mcce.execution.workers.Executor`.
+@contextmanager
+def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]:
+    """Workers of the active session, else of the cluster that ``spark-submit`` names, or of here.
 
-    The cluster is that of the active session, else the one that ``spark-submit`` names, else one of
-    this machine for the time of the run. Each item is a Spark job with one task.
+    Each item is a Spark job with one task.
     """
+    with _context(workers) as context, ThreadPoolExecutor(MAX_JOBS) as pool:
+        from pyspark import cloudpickle
 
-    workers: int | None = None
-
-    def map(
-        self, task: Callable[[Item], Result], items: Sequence[Item]
-    ) -> Iterator[tuple[int, Result | WorkerError]]:
-        """The results of a task for some items, as they come."""
-        with self._context() as context:
-            from pyspark import cloudpickle
-
-            calling = _Calling(context.broadcast(cloudpickle.dumps(task)))
-            left = enumerate(items)
-            # Threads start only when they are needed.
-            with ThreadPoolExecutor(MAX_JOBS) as pool:
-
-                def submit(n_items: int) -> set[Future[tuple[int, Result | WorkerError]]]:
-                    return {
-                        pool.submit(_run, context, calling, one) for one in islice(left, n_items)
-                    }
-
-                running = submit(_ahead(context))
-                while running:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    running |= submit(max(_ahead(context) - len(running), 0))
-                    yield from (one.result() for one in done)
-
-    @contextmanager
-    def _context(self) -> Iterator[Any]:
-        """The context of the active session, or one for the time of the run."""
-        require_engine("spark", "pyspark.sql")
-        from pyspark import SparkConf, SparkContext
-        from pyspark.errors import PySparkRuntimeError
-        from pyspark.sql import SparkSession
-        from pyspark.sql.utils import is_remote
-
-        if is_remote():
-            raise ParameterError(
-                "Spark Connect runs no tasks, only queries: use a session with a Spark context, or "
-                "mcce.execution.spark.explain for people in a frame."
-            )
-        # A context may be there without an active session, and is never ours to stop.
-        active = SparkContext._active_spark_context
-        if active is not None:
-            yield active
-            return
-        try:
-            settings = SparkConf()
-            if not settings.contains("spark.master"):
-                settings.setMaster(f"local[{self.workers or '*'},{TASK_ATTEMPTS}]")
-                settings.setIfMissing("spark.ui.enabled", "false")
-                # Else workers would run the first Python on the path, which may lack mcce.
-                os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            session = SparkSession.builder.config(conf=settings).getOrCreate()
-        except PySparkRuntimeError as error:
-            raise MissingExtraError(
-                f"Spark did not start: it needs Java 17 or newer ({shorten(error, 200)})."
-            ) from error
-        try:
-            yield session.sparkContext
-        finally:
-            session.stop()
+        calling = _Calling(context.broadcast(cloudpickle.dumps(task)))
+        yield Pool(
+            lambda item: pool.submit(_run, context, calling, item),
+            lambda: min(2 * int(context.defaultParallelism), MAX_JOBS),
+            (_LostError,),
+        )
 
 
-def _ahead(context: Any) -> int:
-    """How many jobs are submitted at a time: more than can run, so that autoscaling starts."""
-    return min(2 * int(context.defaultParallelism), MAX_JOBS)
+@contextmanager
+def _context(workers: int | None) -> Iterator[Any]:
+    """The context of the active session, or one for the time of the run."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        raise ParameterError(
+            "Spark Connect runs no tasks, only queries: use a session with a Spark context, or "
+            "mcce.execution.spark.explain for people in a frame."
+        )
+    # A context may be there without an active session, and is never ours to stop.
+    active = SparkContext._active_spark_context
+    if active is not None:
+        yield active
+        return
+    try:
+        settings = SparkConf()
+        if not settings.contains("spark.master"):
+            settings.setMaster(f"local[{workers or '*'},{TASK_ATTEMPTS}]")
+            settings.setIfMissing("spark.ui.enabled", "false")
+            # Else workers would run the first Python on the path, which may lack mcce.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        session = SparkSession.builder.config(conf=settings).getOrCreate()
+    except PySparkRuntimeError as error:
+        raise MissingExtraError(
+            f"Spark did not start: it needs Java 17 or newer ({shorten(error, 200)})."
+        ) from error
+    try:
+        yield session.sparkContext
+    finally:
+        session.stop()
+
+
+class _LostError(Exception):
+    """The workers of a job died."""
 
 
 @dataclass(frozen=True)
@@ -258,18 +181,17 @@ class _Calling:
         return _unpack(self.held.value)(item)
 
 
-def _run(context: Any, calling: Callable[[Any], Any], one: tuple[int, Any]) -> tuple[int, Any]:
+def _run(context: Any, calling: Callable[[Any], Any], item: Any) -> Any:
     from py4j.protocol import Py4JJavaError
 
-    place, item = one
     try:
         [result] = context.parallelize([item], 1).map(calling).collect()
     except Py4JJavaError as error:
         # What a task raises is a PythonException, and a cluster that is gone aborts no stage.
         if "aborted due to stage failure" not in str(error):
             raise
-        return place, worker_died_error()
-    return place, result
+        raise _LostError from None
+    return result
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -28,15 +29,12 @@ from ..errors import ParameterError, shorten
 from ..kernels import IntArray
 from ..tables.columns import changed_cells
 from .people_reader import People, PeopleReader
-from .sources import GROUP_ROWS, ArrowSource, Format, rebatch
+from .sources import GROUP_ROWS, Format, open_source, rebatch
 
 FIRST = {"factual": "Int64"}
 _TEXTS = ("status", "reason", "reason_kind")
 BEFORE = {"rank": "Int64", **dict.fromkeys(_TEXTS, "object"), "score_before": "float64"}
 CHANGED = {"changed": "object"}
-_ABOUT_PEOPLE = (*_TEXTS, "score_before")
-# Where a row's person is in the block; no column of the table.
-PLACE = object()
 
 
 @dataclass(frozen=True)
@@ -100,47 +98,48 @@ class Layout:
         self, people: People, results: Iterable[tuple[IntArray, Counterfactuals[Any]]]
     ) -> pd.DataFrame:
         """The table of answers to a block of people."""
-        parts = [self._part(people, positions, result.to_pandas()) for positions, result in results]
-        empty = pd.DataFrame({n: pd.Series([], dtype=t) for n, t in self.dtypes.items()})
+        parts, places = list[pd.DataFrame](), list[IntArray]()
+        for positions, result in results:
+            inside = result.to_pandas()
+            without = np.flatnonzero(inside.people["n_counterfactuals"].to_numpy() == 0)
+            whose = np.concatenate([inside.owner, without])
+            parts.append(self._rows(people, inside, whose, positions[whose]))
+            places.append(positions[whose])
         if not parts:
-            return empty
-        table = pd.concat(parts, ignore_index=True)
-        order = np.argsort(table[PLACE].to_numpy(), kind="stable")
-        return table.iloc[order][list(self.dtypes)].reset_index(drop=True)
+            return self.empty()
+        order = np.argsort(np.concatenate(places), kind="stable")
+        return pd.concat(parts, ignore_index=True).iloc[order].reset_index(drop=True)
 
-    def _part(
-        self, people: People, positions: IntArray, result: Counterfactuals[pd.DataFrame]
+    def empty(self) -> pd.DataFrame:
+        """A table of answers to nobody."""
+        return pd.DataFrame({n: pd.Series([], dtype=t) for n, t in self.dtypes.items()})
+
+    def _rows(
+        self,
+        people: People,
+        result: Counterfactuals[pd.DataFrame],
+        whose: IntArray,
+        place: IntArray,
     ) -> pd.DataFrame:
-        """Rows of the table, by rank, for some people; answers first, then people without any."""
-        found = result.people
-        without = np.flatnonzero(found["n_counterfactuals"].to_numpy() == 0)
-        whose = np.concatenate([result.owner, without])
-        answers = np.concatenate([np.arange(result.owner.size), np.full(without.size, -1)])
-        place = positions[whose]
-        ranks = result.frame.index.get_level_values("rank").to_series()
-        own: dict[Any, Any] = {
+        """Answers, and after them people without any; ``place`` is that of the person."""
+        found = result.people.iloc[whose]
+        own: dict[str, Any] = {
             "factual": pd.Series(place + people.first),
-            "rank": ranks,
-            **{name: found[name] for name in _TEXTS},
             "score_before": found["score"],
-            **dict(_measures(result).items()),
+            **{name: found[name] for name in _TEXTS},
+            "rank": result.frame.index.get_level_values("rank").to_series(),
+            **{str(name): column for name, column in _measures(result).items()},
             "changed": pd.Series(_changed(result), dtype=object),
         }
-        about = {"factual": np.arange(whose.size), **dict.fromkeys(_ABOUT_PEOPLE, whose)}
-        columns = {
-            f"{self.prefix}{name}": _take(own[name], about.get(name, answers), dtype)
-            for name, dtype in self.own.items()
-        }
         frame = result.frame if result.anonymous is None else result.anonymous.frame
-        for name, dtype in self.features.items():
-            columns[str(name)] = _take(frame[name], answers, dtype)
-        for name, dtype in self.kept.items():
-            cells = people.kept[name]
-            here = pd.Series([cells[at] for at in place.tolist()], dtype=object)
-            columns[name] = _take(here, np.arange(place.size), dtype)
-        rows = pd.DataFrame(columns)
-        rows[PLACE] = place
-        return rows
+        cells = {f"{self.prefix}{name}": own[name] for name in self.own}
+        cells |= {str(name): frame[name] for name in self.features}
+        for name in self.kept:
+            kept = people.kept[name]
+            cells[name] = pd.Series([kept[at] for at in place.tolist()], dtype=object)
+        return pd.DataFrame(
+            {n: _as_output(cells[n], dtype, whose.size) for n, dtype in self.dtypes.items()}
+        )
 
 
 def _measures(result: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
@@ -163,32 +162,34 @@ def _output_dtype(dtype: Any) -> Any:
     return dtype if dtype.kind in "mM" else np.dtype(object)
 
 
-def _take(cells: pd.Series[Any], places: IntArray, dtype: Any) -> Any:
-    """Cells at these places in another dtype; those at -1 are missing."""
+def _as_output(cells: pd.Series[Any], dtype: Any, n_rows: int) -> Any:
+    """Cells in another dtype, followed by missing ones."""
     if types.is_object_dtype(dtype):
-        values = np.append(cells.astype(object).to_numpy(dtype=object), [None])
-        values[np.append(cells.isna().to_numpy(), True)] = None
-        return pd.Series(values[places], dtype=object)
+        values = np.full(n_rows, None, dtype=object)
+        there = np.flatnonzero(cells.notna())
+        values[there] = cells.to_numpy(dtype=object)[there]
+        # pandas 3 would make its own strings of an array.
+        return pd.Series(values, dtype=object)
     if isinstance(cells.dtype, pd.CategoricalDtype):
-        cells = cells.astype(cells.dtype.categories.dtype)
-    return pd.Series(cells.astype(dtype).array.take(places, allow_fill=True))
+        cells = cells.astype(object)
+    return cells.astype(dtype).reset_index(drop=True).reindex(range(n_rows)).array
 
 
 def _changed(result: Counterfactuals[pd.DataFrame]) -> list[str]:
     """Names of the changed features of each answer, as a JSON list."""
     before = result.factuals.iloc[result.owner].reset_index(drop=True)
     changed = changed_cells(before, result.frame.reset_index(drop=True))
-    patterns, which = np.unique(changed.T, axis=0, return_inverse=True)
-    names = np.array([str(name) for name in result.frame.columns], dtype=object)
-    lists = [json.dumps(names[pattern].tolist(), ensure_ascii=False) for pattern in patterns]
-    return [lists[at] for at in which.ravel().tolist()]
+    names = [json.dumps(str(name), ensure_ascii=False) for name in result.frame.columns]
+    listed: list[list[str]] = [[] for _ in range(len(result.frame))]
+    for answer, column in zip(*map(np.ndarray.tolist, np.nonzero(changed.T)), strict=True):
+        listed[answer].append(names[column])
+    return [f"[{', '.join(one)}]" for one in listed]
 
 
-def count_status(table: pd.DataFrame, prefix: str = "") -> dict[str, int]:
+def count_status(table: pd.DataFrame, prefix: str = "") -> Counter[str]:
     """How many people of a table of answers have which status."""
     once = table[f"{prefix}rank"].fillna(1) == 1
-    counts = table.loc[once, f"{prefix}status"].value_counts()
-    return {str(name): int(count) for name, count in counts.items()}
+    return Counter(table.loc[once, f"{prefix}status"].tolist())
 
 
 def stream_tables(tables: Iterable[pd.DataFrame], format_: Format, stream: BinaryIO) -> None:
@@ -241,18 +242,11 @@ class _Lines:
 
 
 def _write_json(table: pd.DataFrame, stream: BinaryIO) -> None:
-    names = list(table.columns)
-    cells = [_json_cells(table[name]) for name in names]
-    for row in zip(*cells, strict=True):
-        line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
+    """Write rows as JSON lines: moments as texts, missing cells as null."""
+    cells = table.astype(object)
+    for row in cells.where(table.notna(), None).to_dict("records"):
+        line = json.dumps(row, ensure_ascii=False, default=str)
         stream.write(line.encode("utf-8", "surrogatepass") + b"\n")
-
-
-def _json_cells(series: pd.Series[Any]) -> list[Any]:
-    """Cells as JSON has them: moments as texts, missing ones as None."""
-    missing = series.isna().to_numpy()
-    cells = series.astype(str) if series.dtype.kind in "mM" else series
-    return [None if gone else cell for cell, gone in zip(cells.tolist(), missing, strict=True)]
 
 
 def _open_writer(schema: Any, format_: Format, stream: BinaryIO) -> Any:
@@ -322,15 +316,15 @@ def _skip_line(stream: BinaryIO) -> None:
 
 def _join_arrow(parts: Sequence[Path], format_: Format, stream: BinaryIO) -> None:
     """Write all parts as one file, in groups of a fixed size."""
-    with parts[0].open("rb") as content:
-        schema = ArrowSource.open(str(parts[0]), content, format_).schema
+
+    def batches() -> Iterator[Any]:
+        for part in parts:
+            with open_source(str(part), format_) as source:
+                assert source.groups is not None
+                yield from source.groups.batches(source.names, None)
+
+    with open_source(str(parts[0]), format_) as source:
+        schema = None if source.groups is None else source.groups.schema
     with _open_writer(schema, format_, stream) as writer:
-        for table in rebatch(_all_batches(parts, format_), GROUP_ROWS):
+        for table in rebatch(batches(), GROUP_ROWS):
             writer.write_table(table.combine_chunks())
-
-
-def _all_batches(parts: Sequence[Path], format_: Format) -> Iterator[Any]:
-    for part in parts:
-        with part.open("rb") as content:
-            source = ArrowSource.open(str(part), content, format_)
-            yield from source.groups.batches(source.names)

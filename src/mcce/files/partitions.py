@@ -11,59 +11,53 @@ like.
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from ..errors import ParameterError, ReadError, shorten
-from ..runtime.files import checksum
-from .parts_folder import Number
 from .sources import (
+    DETECTED,
     STANDARD,
-    ArrowSource,
+    Dialect,
     Format,
+    KnownColumns,
     RawBlock,
     Source,
     find_format,
-    iterate,
+    numbered,
     open_source,
     reading,
 )
 
 # A group is decoded from its beginning: in more pieces, that would cost more than it saves.
 MAX_PIECES = 16
-NO_ROWS = "nobody"
 # Footers that are read at a time; on shared file systems, each is a wait.
 MAX_SCANS = 8
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Rows of a file that are answered together, as one part."""
+    """Rows of a file that one worker answers; None rows are all of them."""
 
-    number: Number
+    file: int
     path: str
     format: Format
     first: int = 0
     n_rows: int | None = None
 
-    def read(
-        self, source: Source, columns: Sequence[str], block_rows: int
-    ) -> tuple[str, Iterator[RawBlock]]:
-        """A fingerprint of the partition's rows, and the rows in blocks."""
-        with reading(self.path):
-            if self.n_rows is None or not isinstance(source, ArrowSource):
-                return checksum(self.path), iterate(self.path, source, columns, block_rows)
-            if not self.n_rows:
-                return NO_ROWS, iter(())
-            block = source.read_rows(columns, self.first, self.n_rows)
-        return block.fingerprint(), block.cut(block_rows)
+    def blocks(self, source: Source, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
+        """The rows, ``n_rows`` at a time."""
+        if self.n_rows is None or source.groups is None:
+            return source.blocks(columns, n_rows)
+        cells = source.groups.read(columns, n_rows, self.first, self.n_rows)
+        return numbered(cells, self.first)
 
     @property
     def shown(self) -> str:
@@ -75,48 +69,44 @@ class Partition:
 
 @dataclass(frozen=True)
 class PeopleFile:
-    """What is known about a file before its rows are read."""
+    """What is known about a file before its rows are read; ``sizes`` are those of its groups."""
 
     path: str
     format: Format
-    names: list[str] = field(default_factory=list)
-    whole: frozenset[str] = frozenset()
-    textual: bool = False
+    columns: KnownColumns
     sizes: tuple[int, ...] | None = None
     error: ReadError | None = None
 
     @classmethod
-    def scan(cls, path: str, format_: Format, delimiter: str = ",") -> PeopleFile:
+    def scan(cls, path: str, format_: Format, dialect: Dialect = DETECTED) -> PeopleFile:
         """Read the names of the columns, and how many rows there are, if that is quickly known."""
         try:
-            with open_source(path, format_, delimiter) as source:
-                names, whole = source.names, source.whole
-                sizes = source.sizes() if isinstance(source, ArrowSource) else None
-                known = None if sizes is None else tuple(sizes)
-                return cls(path, format_, names, whole, source.textual, known)
+            with open_source(path, format_, dialect) as source:
+                sizes = None if source.groups is None else source.groups.sizes()
+                known = KnownColumns(source.names, source.textual, source.whole, source.decimal)
+                return cls(path, format_, known, None if sizes is None else tuple(sizes))
         except ReadError as error:
-            return cls(path, format_, error=error)
+            return cls(path, format_, KnownColumns([]), error=error)
 
     def holds_whole(self, name: str) -> bool:
         """Whether a column may hold whole numbers, also where the file cannot be read."""
-        return name in self.whole if name in self.names else self.format != "csv"
+        known = self.columns
+        return name in known.whole if name in known.names else self.format != "csv"
 
     def partitions(self, place: int, block_rows: int) -> list[Partition]:
         """The partitions of the file, which is the one at this place.
 
         Examples
         --------
-        >>> file = PeopleFile("people.parquet", "parquet", sizes=(300, 100, 80, 5000))
+        >>> sizes = (300, 100, 80, 5000)
+        >>> file = PeopleFile("people.parquet", "parquet", KnownColumns([]), sizes)
         >>> [(one.first, one.n_rows) for one in file.partitions(0, 200)][:5]
         [(0, 150), (150, 150), (300, 180), (480, 312), (792, 313)]
         """
         if self.sizes is None:
-            return [Partition((place, 0), self.path, self.format)]
+            return [Partition(place, self.path, self.format)]
         pieces = list(_pieces(self.sizes, block_rows)) or [(0, 0)]
-        return [
-            Partition((place, at), self.path, self.format, first, n_rows)
-            for at, (first, n_rows) in enumerate(pieces)
-        ]
+        return [Partition(place, self.path, self.format, *piece) for piece in pieces]
 
 
 def find_files(names: Sequence[str]) -> list[str]:
@@ -132,19 +122,11 @@ def find_files(names: Sequence[str]) -> list[str]:
     return found
 
 
-def scan_files(paths: Sequence[str], format_: str | None, delimiter: str) -> list[PeopleFile]:
+def scan_files(paths: Sequence[str], format_: str | None, dialect: Dialect) -> list[PeopleFile]:
     """What is known about files before their rows are read."""
     formats = [find_format(path, format_) for path in paths]
     with ThreadPoolExecutor(MAX_SCANS) as pool:
-        scans = pool.map(PeopleFile.scan, paths, formats, [delimiter] * len(paths))
-        return list(scans)
-
-
-def names_checksum(files: Sequence[PeopleFile]) -> str:
-    """A checksum of the names of files, in their order."""
-    return hashlib.sha256(
-        "\0".join(file.path for file in files).encode(errors="replace")
-    ).hexdigest()
+        return list(pool.map(partial(PeopleFile.scan, dialect=dialect), paths, formats))
 
 
 def is_single(name: str) -> bool:
@@ -186,14 +168,12 @@ def _matching(pattern: str) -> list[str]:
     if "**" in wanted:
         # glob skips folders that it cannot read; this raises.
         list(_files_in(str(Path(*wanted[:fixed]))))
-    return [
-        path
-        for path in glob.glob(pattern, recursive=True)
-        if not any(
-            _is_hidden(part) and not any(fnmatch(part, one) for one in spelled)
-            for part in Path(path).parts[fixed:]
-        )
-    ]
+
+    def is_meant(path: str) -> bool:
+        hidden = filter(_is_hidden, Path(path).parts[fixed:])
+        return all(any(fnmatch(part, one) for one in spelled) for part in hidden)
+
+    return list(filter(is_meant, glob.glob(pattern, recursive=True)))
 
 
 def _files_in(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:

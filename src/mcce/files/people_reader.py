@@ -21,8 +21,8 @@ from ..kernels import IntArray
 from ..tables.columns import plain
 from ..tables.features import Feature
 from ..tables.schema import Schema
-from .cell_values import CellError, ColumnReader, ColumnValues, make_reader, read_values
-from .sources import RawBlock, Source, TableColumns, iterate
+from .cell_values import CellError, ColumnReader, as_column, demands, make_reader
+from .sources import KnownColumns, RawBlock, Source
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,14 @@ class PeopleReader:
     readers: Mapping[str, ColumnReader]
     kept: Mapping[str, ColumnReader]
     ignored: tuple[str, ...]
+    decimal: str = "."
     remedy: str = "Mend the cell, or read the column in another dtype (--dtype)."
 
     @classmethod
     def plan(
         cls,
         path: str,
-        source: TableColumns,
+        source: KnownColumns,
         schema: Schema,
         *,
         keep: Sequence[str] = (),
@@ -72,13 +73,14 @@ class PeopleReader:
                 given.get(name, feature.table.dtype),
                 feature.table,
                 textual=source.textual,
+                decimal=source.decimal,
             )
             for name, feature in features.items()
         }
         whole = source.whole if whole is None else whole
         kept = {name: _kept_reader(name, name in whole, textual=source.textual) for name in keep}
         ignored = [name for name in source.names if name not in readers and name not in kept]
-        return cls(path, readers, kept, tuple(ignored), remedy or cls.remedy)
+        return cls(path, readers, kept, tuple(ignored), source.decimal, remedy or cls.remedy)
 
     @property
     def columns(self) -> list[str]:
@@ -89,20 +91,21 @@ class PeopleReader:
         """A block of people."""
         remedy = f", as in the training data. {self.remedy}"
         values = {name: self._values(r, block, remedy) for name, r in self.readers.items()}
-        kept = {
-            name: self._values(r, block, ", to be copied. Mend the cell.").tolist()
-            for name, r in self.kept.items()
-        }
-        return People(block.first, block.n_rows, list(self._groups(block, values)), kept)
+        copied = ", to be copied. Mend the cell."
+        kept = {name: self._values(r, block, copied) for name, r in self.kept.items()}
+        return People(block.first, block.n_rows, list(self._groups(block.n_rows, values)), kept)
+
+    def blocks(self, source: Source, n_rows: int) -> Iterator[People]:
+        """All people of a source, in blocks."""
+        return map(self.read, source.blocks(self.columns, n_rows))
 
     def empty(self) -> pd.DataFrame:
         """No people, in the columns and dtypes of all."""
-        nothing = ColumnValues(np.array([], dtype=object), np.array([], dtype=np.int64))
-        return pd.DataFrame({r.name: nothing.as_column(r.dtype) for r in self.readers.values()})
+        return pd.DataFrame({r.name: as_column([], r.dtype) for r in self.readers.values()})
 
-    def _values(self, reader: ColumnReader, block: RawBlock, remedy: str) -> ColumnValues:
+    def _values(self, reader: ColumnReader, block: RawBlock, remedy: str) -> list[Any]:
         try:
-            return read_values(reader, block.columns[str(reader.name)])
+            return reader.read_all(block.columns[str(reader.name)])
         except CellError as error:
             first, last = block.first + 1, block.first + block.n_rows
             raise ReadError(
@@ -112,39 +115,23 @@ class PeopleReader:
             ) from None
 
     def _groups(
-        self, block: RawBlock, values: Mapping[str, ColumnValues]
+        self, n_rows: int, values: Mapping[str, list[Any]]
     ) -> Iterator[tuple[IntArray, pd.DataFrame]]:
         """People by what their cells need beyond the dtypes of their columns."""
-        which = np.zeros(block.n_rows, dtype=np.int64)
+        which = np.zeros(n_rows, dtype=np.int64)
         for name, reader in self.readers.items():
-            demands = values[name].demands(reader.dtype)
-            if demands.any():
-                which, _ = pd.factorize(which * (demands.max() + 1) + demands)
-        for number in range(which.max(initial=-1) + 1):
+            needs = demands(values[name], reader.dtype)
+            if needs.any():
+                which, _ = pd.factorize(which * (needs.max() + 1) + needs)
+        n_groups = int(which.max(initial=-1)) + 1
+        for number in range(n_groups):
             at = np.flatnonzero(which == number)
-            columns = {
-                reader.name: values[name].take(at).as_column(reader.dtype)
-                for name, reader in self.readers.items()
-            }
-            frame = pd.DataFrame(columns)
-            frame.index = pd.Index(at)
-            yield at, frame
-
-
-@dataclass(frozen=True)
-class PeopleTable:
-    """An open table of people, and how they are read."""
-
-    source: Source
-    reader: PeopleReader
-
-    def raw_blocks(self, n_rows: int) -> Iterator[RawBlock]:
-        """The rows as they are in the table, in blocks."""
-        return iterate(self.reader.path, self.source, self.reader.columns, n_rows)
-
-    def blocks(self, n_rows: int) -> Iterator[People]:
-        """The people, in blocks."""
-        return map(self.reader.read, self.raw_blocks(n_rows))
+            columns = {}
+            for name, reader in self.readers.items():
+                cells = values[name]
+                some = cells if n_groups == 1 else [cells[place] for place in at.tolist()]
+                columns[reader.name] = as_column(some, reader.dtype)
+            yield at, pd.DataFrame(columns).set_axis(pd.Index(at))
 
 
 def _check_dtypes(dtypes: Mapping[str, Any], features: Mapping[str, Feature]) -> dict[str, Any]:

@@ -1,35 +1,36 @@
 """Rows of a file or of standard input, in blocks of a given size: CSV, JSON lines, Parquet, Arrow.
 
 A source knows its columns before the first row is read, and gives cells as they stand in the file:
-texts from CSV, values from the other formats. Nothing is inferred from a block. Parquet and Arrow
-files can also be read by groups of rows.
+texts from CSV, values of Python's types from the other formats. Nothing is inferred from a block.
+How a CSV file is written is found out from its beginning, unless the user says it.
 
-Always true: all blocks but the last have the same size; memory holds one of them; a file that is
-cut off, or has a row of another length, is an error that says where.
+Always true: all blocks but the last have the same size; memory holds one of them; a row that is too
+long, a file that is cut off or has a row of another length is an error that says where.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import hashlib
 import io
+import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, islice
+from functools import partial
+from itertools import accumulate, chain, islice, pairwise
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, Literal, Protocol, get_args
+from typing import Any, BinaryIO, Literal, TextIO, get_args
+
+from pandas.api import types
 
 from ..errors import McceError, ParameterError, ReadError, missing_extra, shorten
 from ..runtime.json_text import NotJsonError, UnusableJsonError, read_json
-from .cell_values import holds_whole
-
-# A level of 10,000 characters is unusual; a cell of 16 million means that a quote is not closed.
-csv.field_size_limit(2**24)
 
 Format = Literal["csv", "parquet", "arrow", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -44,6 +45,17 @@ EXTENSIONS: dict[str, Format] = {
     ".ndjson": "jsonl",
 }
 STANDARD = "-"
+# What a CSV file may be written with; a comma wins only if no other one separates cells.
+DELIMITERS = ";\t|,"
+# Bytes and rows of a CSV file by which it is found out how it is written.
+HEAD_BYTES, HEAD_ROWS = 2**18, 200
+WITH_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*", re.ASCII)
+WITH_POINT = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+\s*", re.ASCII)
+# A level of 10,000 characters is unusual; a row of 16 million means that a quote is not closed.
+MAX_ROW = 2**24
+csv.field_size_limit(MAX_ROW)
+# Tables of people become a tenth or a fiftieth of their size by gzip, never a thousandth.
+MAX_EXPANSION, SMALL_BYTES = 200, 2**27
 MAGIC = b"ARROW1"
 # Rows of a group of a written file, whatever the blocks were.
 GROUP_ROWS = 2**16
@@ -54,18 +66,16 @@ class RawBlock:
     """Rows as they are in a file."""
 
     first: int
-    columns: dict[str, Any] = field(repr=False)
+    columns: Mapping[str, list[Any]] = field(repr=False)
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(next(iter(self.columns.values()), []))
 
-    def cut(self, n_rows: int) -> Iterator[RawBlock]:
-        """The same rows in smaller blocks."""
-        for at in range(0, self.n_rows, n_rows):
-            cells = {name: column[at : at + n_rows] for name, column in self.columns.items()}
-            yield RawBlock(self.first + at, cells)
+    def head(self) -> RawBlock:
+        """The first row alone."""
+        return RawBlock(self.first, {name: cells[:1] for name, cells in self.columns.items()})
 
     def fingerprint(self) -> str:
         """A checksum of the cells, exact in type and bits, and of where they stand.
@@ -76,89 +86,198 @@ class RawBlock:
         >>> one.fingerprint() == one.fingerprint(), one.fingerprint() == two.fingerprint()
         (True, False)
         """
-        if not all(isinstance(cells, list) for cells in self.columns.values()):
-            return f"{self.first}-{arrow_fingerprint(self.columns)}"
         digest = hashlib.sha256(str(self.first).encode())
         for name, cells in self.columns.items():
             digest.update(repr((name, cells)).encode("utf-8", "backslashreplace"))
         return digest.hexdigest()
 
 
-class TableColumns(Protocol):
-    """What is known about a table before its rows are read."""
+@dataclass(frozen=True)
+class Dialect:
+    r"""How a CSV file is written; None is found out from its beginning.
+
+    Examples
+    --------
+    >>> Dialect().completed("Navn;Inntekt\nKåre;1,5\n".encode("cp1252"))
+    Dialect(delimiter=';', decimal=',', encoding='cp1252')
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '\r\n"'):
+            raise ParameterError(
+                f"--delimiter must be one character, such as ; or a tab ($'\\t' in most shells), "
+                f"got {shorten(self.delimiter)}."
+            )
+        if self.decimal not in (None, ".", ","):
+            raise ParameterError(f"--decimal must be . or , and not {shorten(self.decimal)}.")
+        try:
+            "".encode(self.encoding or "utf-8")
+        except (LookupError, ValueError):
+            raise ParameterError(
+                f"--encoding must be one that Python knows, such as utf-8, cp1252 or utf-16, got "
+                f"{shorten(self.encoding)}."
+            ) from None
+
+    def completed(self, head: bytes) -> Dialect:
+        """The dialect of a file that begins with these bytes."""
+        encoding = self.encoding or _encoding_of(head)
+        # A byte order mark is no part of a name.
+        encoding = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+        text = head.decode(encoding, "ignore")
+        delimiter = self.delimiter or _delimiter_of(text)
+        decimal = self.decimal or ("." if delimiter == "," else _decimal_of(text, delimiter))
+        return Dialect(delimiter, decimal, encoding)
 
     @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        ...
+    def unusual(self) -> str:
+        """What is not as in most CSV files, in words."""
+        marks = {",": "decimal commas", ".": "decimal points"}
+        shown = [f"{self.delimiter!r} between cells", marks[self.decimal or "."]]
+        shown = shown if (self.delimiter, self.decimal) != (",", ".") else []
+        return ", ".join(shown + ([] if self.encoding == "utf-8-sig" else [str(self.encoding)]))
 
-    @property
-    def textual(self) -> bool:
-        """Whether cells are texts that stand for numbers, levels or nothing."""
-        ...
 
-    @property
-    def whole(self) -> frozenset[str]:
-        """Columns that the source knows to be whole numbers."""
-        ...
+DETECTED = Dialect()
+
+
+def _encoding_of(head: bytes) -> str:
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        # The last character may be cut.
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _delimiter_of(text: str) -> str:
+    """What separates cells: most rows have as many as the first, and there are many."""
+
+    def plausibility(delimiter: str) -> tuple[bool, int, int]:
+        sizes = [len(row) for row in _head_rows(text, delimiter)] or [1]
+        return sizes[0] > 1, sizes.count(sizes[0]), sizes[0]
+
+    best = max(DELIMITERS, key=plausibility)
+    return best if plausibility(best)[0] else ","
+
+
+def _decimal_of(text: str, delimiter: str) -> str:
+    cells = [cell for row in _head_rows(text, delimiter) for cell in row]
+    points = any(map(WITH_POINT.fullmatch, cells))
+    return "," if not points and any(map(WITH_COMMA.fullmatch, cells)) else "."
+
+
+def _head_rows(text: str, delimiter: str) -> list[list[str]]:
+    """The first rows of a CSV file, up to what is no CSV."""
+    rows: list[list[str]] = []
+    with suppress(csv.Error):
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        rows.extend(row for row in islice(reader, HEAD_ROWS) if row)
+    return rows
 
 
 @dataclass(frozen=True)
 class KnownColumns:
-    """The columns of a table that is no file, such as a frame or a request."""
+    """What is known about a table before its rows are read.
+
+    ``textual`` cells are texts that stand for numbers, levels or nothing; ``whole`` are the columns
+    that are known to be whole numbers.
+    """
 
     names: list[str]
     textual: bool = False
     whole: frozenset[str] = frozenset()
+    decimal: str = "."
 
 
-class Source(TableColumns, Protocol):
-    """An open table."""
+@dataclass(frozen=True, kw_only=True)
+class Source(KnownColumns):
+    """An open table; ``groups`` of a Parquet or Arrow file can be read by themselves."""
+
+    path: str
+    read: Callable[[Sequence[str], int], Iterator[dict[str, list[Any]]]] = field(repr=False)
+    dialect: Dialect | None = None
+    groups: ArrowGroups | None = field(default=None, repr=False)
 
     def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
-        """Rows of some columns, ``n_rows`` at a time."""
-        ...
+        """Rows of some columns, ``n_rows`` at a time; errors are ReadErrors."""
+        with reading(self.path):
+            yield from numbered(self.read(columns, n_rows))
+
+
+def numbered(cells: Iterable[dict[str, list[Any]]], first: int = 0) -> Iterator[RawBlock]:
+    """Blocks of rows that follow each other."""
+    for columns in cells:
+        block = RawBlock(first, columns)
+        yield block
+        first += block.n_rows
 
 
 @contextmanager
-def open_source(path: str, format_: Format, delimiter: str = ",") -> Iterator[Source]:
+def open_source(path: str, format_: Format, dialect: Dialect = DETECTED) -> Iterator[Source]:
     """A table in a file or on standard input."""
-    with open_bytes(path) as stream:
+    with open_bytes(path, text=format_ in ("csv", "jsonl")) as stream:
         with reading(path):
-            source = _source(path, stream, format_, delimiter)
+            if format_ == "csv":
+                source = _open_csv(path, stream, dialect)
+            elif format_ == "jsonl":
+                source = _open_jsonl(path, stream)
+            else:
+                source = _open_arrow(path, stream, format_)
         # Outside of reading, or errors of the caller would count as errors of reading.
         yield source
 
 
-def _source(path: str, stream: BinaryIO, format_: Format, delimiter: str) -> Source:
-    if format_ == "csv":
-        return CsvSource.open(path, stream, check_delimiter(delimiter))
-    if format_ == "jsonl":
-        return JsonSource.open(path, stream)
-    return ArrowSource.open(path, stream, format_)
-
-
 @contextmanager
-def open_bytes(path: str) -> Iterator[BinaryIO]:
-    """The bytes of a file, decompressed, or of standard input."""
+def open_bytes(path: str, *, text: bool = False) -> Iterator[Any]:
+    """The bytes of a file, decompressed, or of standard input; of a text, one can peek at them."""
     with reading(path):
-        stream = _open(path)
+        packed = None
+        if path == STANDARD:
+            if sys.stdin is None:
+                raise ReadError("Cannot read standard input: this process has none. Name a file.")
+            stream: Any = sys.stdin.buffer
+        else:
+            stream = Path(path).open("rb")  # noqa: SIM115 -- closed below
     try:
-        yield stream
+        if path.lower().endswith(".gz"):
+            packed, stream = stream, gzip.GzipFile(fileobj=stream)
+        bounded = text or packed is not None
+        yield io.BufferedReader(_Bytes(path, stream, packed), HEAD_BYTES) if bounded else stream
     finally:
         if path != STANDARD:
-            stream.close()
+            (packed or stream).close()
 
 
-def _open(path: str) -> BinaryIO:
-    """A file, or standard input, as bytes."""
-    if path == STANDARD:
-        if sys.stdin is None:
-            raise ReadError("Cannot read standard input: this process has none. Name a file.")
-        return sys.stdin.buffer
-    if path.lower().endswith(".gz"):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return Path(path).open("rb")
+class _Bytes(io.RawIOBase):
+    """The bytes of a stream, which stays open; refuses gzip that expands beyond all measure."""
+
+    def __init__(self, path: str, stream: BinaryIO, packed: BinaryIO | None) -> None:
+        self._path, self._stream, self._packed = path, stream, packed
+        self._n_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer, whatever pieces a pipe comes in."""
+        n_read, view = 0, memoryview(buffer)
+        while n_read < len(view) and (piece := self._stream.read(len(view) - n_read)):
+            view[n_read : n_read + len(piece)] = piece
+            n_read += len(piece)
+        self._n_bytes += n_read
+        packed = self._n_bytes if self._packed is None else MAX_EXPANSION * self._packed.tell()
+        if self._n_bytes > max(packed, SMALL_BYTES):
+            raise ReadError(
+                f"{shorten(self._path, 200)} expands to more than {MAX_EXPANSION} times its size, "
+                "as no table does. If it is meant, decompress it first."
+            )
+        return n_read
 
 
 @contextmanager
@@ -171,47 +290,29 @@ def reading(path: str) -> Iterator[None]:
     except OSError as error:
         why = str(error.strerror or error).rstrip(".")
         raise ReadError(f"Cannot read {shorten(path, 200)}: {why}.") from error
-    except (EOFError, UnicodeDecodeError, zlib.error) as error:
-        what = "it is no UTF-8" if isinstance(error, UnicodeDecodeError) else "it is cut off"
-        what = "it is damaged" if isinstance(error, zlib.error) else what
+    except UnicodeError as error:
+        raise ReadError(
+            f"Cannot read {shorten(path, 200)}: it is no {getattr(error, 'encoding', 'text')}, or "
+            "only up to some row. Write it as UTF-8, or say what it is (--encoding)."
+        ) from error
+    except (EOFError, zlib.error) as error:
+        what = "it is damaged" if isinstance(error, zlib.error) else "it is cut off"
         raise ReadError(f"Cannot read {shorten(path, 200)}: {what}. Write it anew.") from error
-
-
-def unreadable(path: str, kind: str, error: Exception) -> ReadError:
-    """The error for a file that a library cannot read."""
-    return ReadError(
-        f"Cannot read {shorten(path, 200)} as {kind}: {shorten(error, 200).rstrip('.')}."
-    )
-
-
-def iterate(path: str, source: Source, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
-    """Rows of some columns, ``n_rows`` at a time; errors are ReadErrors."""
-    blocks = source.blocks(columns, n_rows)
-    while True:
-        with reading(path):
-            block = next(blocks, None)
-        if block is None:
-            return
-        yield block
 
 
 def estimate_rows(path: str, format_: Format) -> int | None:
     """About how many rows a file has, for a progress bar; None if that is not quickly known."""
-    if path == STANDARD or path.lower().endswith(".gz"):
+    # A pipe can be read only once.
+    if format_ == "arrow" or path.lower().endswith(".gz") or not Path(path).is_file():
         return None
     with reading(path):
-        # A pipe can be read only once.
-        if not Path(path).is_file():
-            return None
         if format_ == "parquet":
             require_pyarrow(path)
             from pyarrow.parquet import read_metadata
 
             return int(read_metadata(path).num_rows)
-        if format_ == "arrow":
-            return None
         with Path(path).open("rb") as stream:
-            lines = sum(part.count(b"\n") for part in iter(lambda: stream.read(2**20), b""))
+            lines = sum(part.count(b"\n") for part in iter(partial(stream.read, 2**20), b""))
         return max(lines - (format_ == "csv"), 0)
 
 
@@ -238,33 +339,12 @@ def find_format(path: str, given: str | None = None, *, option: str = "--format"
     return found
 
 
-def check_delimiter(delimiter: str) -> str:
-    """The delimiter of a CSV file, if it can be one.
-
-    Examples
-    --------
-    >>> check_delimiter(";")
-    ';'
-    """
-    if len(delimiter) != 1 or delimiter in '\r\n"':
-        raise ParameterError(
-            f"--delimiter must be one character, such as ; or a tab ($'\\t' in most shells), got "
-            f"{shorten(delimiter)}."
-        )
-    return delimiter
-
-
 def require_pyarrow(path: str) -> Any:
     """The library pyarrow, which Parquet and Arrow files need."""
     try:
         import pyarrow
     except ImportError as error:
-        raise missing_extra(
-            "pyarrow",
-            "parquet",
-            shorten(path),
-            instead="CSV and JSON lines need no other library.",
-        ) from error
+        raise missing_extra("pyarrow", "cli", shorten(path)) from error
     return pyarrow
 
 
@@ -279,322 +359,281 @@ def check_unique(path: str, names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-@dataclass(frozen=True)
-class CsvSource:
-    """A CSV file in UTF-8 with a line of column names."""
+class _Lines:
+    """The lines of a text, of which those of one row together may not be too long."""
 
-    path: str
-    names: list[str]
-    rows: Any = field(repr=False)
-    textual: bool = True
-    whole: frozenset[str] = frozenset()
+    def __init__(self, path: str, text: TextIO) -> None:
+        self._path, self._text = path, text
+        self.n_lines = self._n_chars = 0
 
-    @classmethod
-    def open(cls, path: str, stream: BinaryIO, delimiter: str) -> CsvSource:
-        """The table in a stream."""
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        rows = csv.reader(text, delimiter=delimiter, strict=True)
-        try:
-            names = next((row for row in rows if row), None)
-        except csv.Error as error:
-            raise ReadError(f"Cannot read {shorten(path, 200)} as CSV: {error}.") from error
-        if names is None:
-            raise ReadError(f"{shorten(path, 200)} is empty: expected a line of column names.")
-        return cls(path, check_unique(path, names), rows)
+    def __iter__(self) -> Iterator[str]:
+        return self
 
-    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
-        """Rows of some columns, ``n_rows`` at a time."""
-        at = [self.names.index(name) for name in columns]
-        first = 0
-        while rows := self._next(first, n_rows):
-            cells = list(zip(*rows, strict=True))
-            yield RawBlock(first, {self.names[place]: list(cells[place]) for place in at})
-            first += len(rows)
-
-    def _next(self, first: int, n_rows: int) -> list[list[str]]:
-        """Up to a number of rows, each with one cell per column; empty lines are skipped."""
-        rows: list[list[str]] = []
-        try:
-            for row in self.rows:
-                if not row:
-                    continue
-                if len(row) != len(self.names):
-                    raise ReadError(
-                        f"Row {first + len(rows) + 1} of {shorten(self.path, 200)} (it ends in "
-                        f"line {self.rows.line_num}) has {len(row)} cells, but there are "
-                        f"{len(self.names)} columns. Quote cells that hold the delimiter."
-                    )
-                rows.append(row)
-                if len(rows) == n_rows:
-                    break
-        except csv.Error as error:
+    def __next__(self) -> str:
+        line = self._text.readline(MAX_ROW + 1 - self._n_chars)
+        self._n_chars += len(line)
+        if self._n_chars > MAX_ROW:
             raise ReadError(
-                f"Cannot read {shorten(self.path, 200)} after row {first + len(rows)}, in line "
-                f"{self.rows.line_num}: {error}."
-            ) from error
-        return rows
+                f"Cannot read {shorten(self._path, 200)} after line {self.n_lines}: a row has more "
+                f"than {MAX_ROW:,} characters. Is a quote not closed, or is this no text?"
+            )
+        if not line:
+            raise StopIteration
+        self.n_lines += 1
+        return line
+
+    def end_row(self) -> None:
+        """Begin a new row."""
+        self._n_chars = 0
 
 
-@dataclass(frozen=True)
-class JsonSource:
+def _open_csv(path: str, stream: Any, dialect: Dialect) -> Source:
+    """A CSV file with a line of column names."""
+    head = stream.peek(HEAD_BYTES)
+    dialect = dialect.completed(head)
+    if b"\0" in head and dialect.encoding != "utf-16":
+        raise ReadError(f"{shorten(path, 200)} is no text. Save it as CSV.")
+    text = io.TextIOWrapper(stream, encoding=dialect.encoding, newline="")
+    rows = _csv_rows(path, _Lines(path, text), str(dialect.delimiter))
+    found = next(rows, None)
+    if found is None:
+        raise ReadError(f"{shorten(path, 200)} is empty: expected a line of column names.")
+    names = check_unique(path, found)
+
+    def read(columns: Sequence[str], n_rows: int) -> Iterator[dict[str, list[Any]]]:
+        at = [names.index(name) for name in columns]
+        while some := list(islice(rows, n_rows)):
+            cells = list(zip(*some, strict=True))
+            yield {names[place]: list(cells[place]) for place in at}
+
+    decimal = str(dialect.decimal)
+    return Source(names, True, decimal=decimal, path=path, read=read, dialect=dialect)
+
+
+def _csv_rows(path: str, lines: _Lines, delimiter: str) -> Iterator[list[str]]:
+    """The line of names, and rows with as many cells; empty lines are skipped."""
+    n_rows, n_columns = 0, 0
+    try:
+        for row in csv.reader(lines, delimiter=delimiter, strict=True):
+            lines.end_row()
+            if not row:
+                continue
+            if n_columns not in (0, len(row)):
+                raise ReadError(
+                    f"Row {n_rows} of {shorten(path, 200)} (it ends in line {lines.n_lines}) has "
+                    f"{len(row)} cells, but there are {n_columns} columns. Quote cells that hold "
+                    f"the delimiter, {delimiter!r}."
+                )
+            n_rows, n_columns = n_rows + 1, len(row)
+            yield row
+    except csv.Error as error:
+        raise ReadError(
+            f"Cannot read {shorten(path, 200)} as CSV after row {max(n_rows - 1, 0)}, in line "
+            f"{lines.n_lines}: {error}."
+        ) from error
+
+
+def _open_jsonl(path: str, stream: Any) -> Source:
     """JSON lines: one object per row, all with the keys of the first."""
+    rows = _json_rows(path, io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
+    first = next(rows, None)
+    if first is None:
+        raise ReadError(f"{shorten(path, 200)} is empty: expected one JSON object per line.")
+    whole = frozenset(name for name, cell in first.items() if type(cell) is int)
+    left = chain([first], rows)
 
-    path: str
-    names: list[str]
-    rows: Iterator[dict[str, Any]] = field(repr=False)
-    whole: frozenset[str]
-    textual: bool = False
-
-    @classmethod
-    def open(cls, path: str, stream: BinaryIO) -> JsonSource:
-        """The table in a stream."""
-        rows = _objects(path, stream)
-        first = next(rows, None)
-        if first is None:
-            raise ReadError(f"{shorten(path, 200)} is empty: expected one JSON object per line.")
-        whole = frozenset(name for name, cell in first.items() if type(cell) is int)
-        return cls(path, list(first), chain([first], rows), whole)
-
-    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
-        """Rows of some columns, ``n_rows`` at a time."""
-        first = 0
-        while rows := list(islice(self.rows, n_rows)):
-            for place, row in enumerate(rows):
+    def read(columns: Sequence[str], n_rows: int) -> Iterator[dict[str, list[Any]]]:
+        n_read = 0
+        while some := list(islice(left, n_rows)):
+            for row in some:
+                n_read += 1
                 missing = [name for name in columns if name not in row]
                 if missing:
                     raise ReadError(
-                        f"Row {first + place + 1} of {shorten(self.path, 200)} lacks the columns "
+                        f"Row {n_read} of {shorten(path, 200)} lacks the columns "
                         f"{shorten(missing, 200)}. Write null for a missing value."
                     )
-            yield RawBlock(first, {name: [row[name] for row in rows] for name in columns})
-            first += len(rows)
+            yield {name: [row[name] for row in some] for name in columns}
+
+    return Source(list(first), whole=whole, path=path, read=read)
 
 
-def _objects(path: str, stream: BinaryIO) -> Iterator[dict[str, Any]]:
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig")
-    try:
-        for number, line in enumerate(text, start=1):
-            if line.strip():
-                yield _object(path, number, line)
-    finally:
-        # The caller closes the stream.
-        if not stream.closed:
-            text.detach()
+def _json_rows(path: str, text: TextIO) -> Iterator[dict[str, Any]]:
+    lines = _Lines(path, text)
+    for line in lines:
+        lines.end_row()
+        if line.strip():
+            yield _json_row(path, lines.n_lines, line)
 
 
-def _object(path: str, number: int, line: str) -> dict[str, Any]:
+def _json_row(path: str, number: int, line: str) -> dict[str, Any]:
+    where = f"Line {number} of {shorten(path, 200)}"
     try:
         row = read_json(line, nan=True)
     except UnusableJsonError as error:
         raise ReadError(
-            f"Line {number} of {shorten(path, 200)} has {error}. Write each value once, and "
-            "characters whole."
+            f"{where} has {error}. Write each value once, and characters whole."
         ) from None
     except NotJsonError:
         row = None
     if not isinstance(row, dict):
         raise ReadError(
-            f"Line {number} of {shorten(path, 200)} is no JSON object. Write one object per "
-            'line, such as {"age": 36}.'
+            f'{where} is no JSON object. Write one object per line, such as {{"age": 36}}.'
         )
     return row
 
 
-@dataclass(frozen=True)
-class ArrowSource:
-    """A Parquet file, or an Arrow file or stream."""
-
-    path: str
-    schema: Any
-    groups: RowGroups = field(repr=False)
-    textual: bool = False
-
-    @classmethod
-    def open(cls, path: str, stream: BinaryIO, format_: Format) -> ArrowSource:
-        """The table in a stream; Parquet on standard input is read whole."""
-        pa = require_pyarrow(path)
-        seekable: Any = stream
-        groups: RowGroups
-        if format_ == "parquet" and _is_standard_input(stream):
-            seekable = io.BytesIO(stream.read())
-        try:
-            if format_ == "parquet":
-                from pyarrow.parquet import ParquetFile
-
-                file = ParquetFile(seekable)
-                schema = file.schema_arrow
-                groups = ParquetGroups(seekable, file)
-            else:
-                schema, groups = _open_arrow(pa, seekable)
-        except (pa.ArrowException, OSError) as error:
-            raise unreadable(path, format_, error) from error
-        check_unique(path, schema.names)
-        return cls(path, schema, groups)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.schema.names)
-
-    @property
-    def whole(self) -> frozenset[str]:
-        """Columns of whole numbers."""
-        return frozenset(one.name for one in self.schema if holds_whole(one.type))
-
-    def blocks(self, columns: Sequence[str], n_rows: int) -> Iterator[RawBlock]:
-        """Rows of some columns, ``n_rows`` at a time."""
-        pa = require_pyarrow(self.path)
-        first = 0
-        try:
-            for table in rebatch(self.groups.batches(columns), n_rows):
-                yield _block(first, table)
-                first += table.num_rows
-        # Arrow raises OSError for damaged messages too, not only for the system's errors.
-        except (pa.ArrowException, OSError) as error:
-            raise self._unreadable(first, error) from error
-
-    def sizes(self) -> list[int] | None:
-        """Rows of each group that can be read by itself; None if there are no groups."""
-        pa = require_pyarrow(self.path)
-        try:
-            return self.groups.sizes()
-        except (pa.ArrowException, OSError) as error:
-            raise self._unreadable(0, error) from error
-
-    def read_rows(self, columns: Sequence[str], first: int, n_rows: int) -> RawBlock:
-        """Some rows of some columns; only the groups that hold them are read."""
-        pa = require_pyarrow(self.path)
-        sizes = self.sizes() or []
-        begins = list(accumulate(sizes, initial=0))
-        held = [
-            at
-            for at, size in enumerate(sizes)
-            if begins[at] + size > first and begins[at] < first + n_rows
-        ]
-        if begins[-1] < first + n_rows or not held:
-            raise ReadError(
-                f"{shorten(self.path, 200)} has {begins[-1]} rows, but it had {first + n_rows} or "
-                "more when the run began. Leave files alone while they are read."
-            )
-        try:
-            batches = self.groups.batches(columns, held)
-            return _block(first, _cut(batches, first - begins[held[0]], n_rows))
-        except (pa.ArrowException, OSError) as error:
-            raise self._unreadable(first, error) from error
-
-    def _unreadable(self, first: int, error: Exception) -> ReadError:
-        return ReadError(
-            f"Cannot read {shorten(self.path, 200)} after row {first}: {shorten(error, 200)}."
-        )
+def _open_arrow(path: str, stream: Any, format_: Format) -> Source:
+    """A Parquet file, or an Arrow file or stream; only a stream need not be sought in."""
+    pa = require_pyarrow(path)
+    try:
+        if format_ == "arrow" and not _begins_with(stream, MAGIC):
+            groups = _stream_groups(path, stream)
+        else:
+            stream = stream if stream.seekable() else io.BytesIO(stream.read())
+            opened = _parquet_groups if format_ == "parquet" else _file_groups
+            groups = opened(path, stream)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, f" as {format_}", error) from error
+    names = check_unique(path, groups.schema.names)
+    whole = frozenset(one.name for one in groups.schema if holds_whole(one.type))
+    return Source(names, whole=whole, path=path, read=groups.read, groups=groups)
 
 
-def _open_arrow(pa: Any, stream: Any) -> tuple[Any, RowGroups]:
-    """The schema, and the record batches of a file or stream."""
-    is_file = not _is_standard_input(stream) and stream.read(len(MAGIC)) == MAGIC
-    if not is_file:
-        if not _is_standard_input(stream):
-            stream.seek(0)
-        reader = pa.ipc.open_stream(stream)
-        return reader.schema, ArrowStream(reader)
-    schema = pa.ipc.open_file(stream).schema
-    return schema, ArrowGroups(stream, schema)
+def _begins_with(stream: Any, magic: bytes) -> bool:
+    if not stream.seekable():
+        return bool(stream.peek(len(magic)).startswith(magic))
+    found = stream.read(len(magic))
+    stream.seek(0)
+    return bool(found == magic)
 
 
-def _is_standard_input(stream: Any) -> bool:
-    """Whether a stream is standard input, which workers and services may not have."""
-    return sys.stdin is not None and stream is sys.stdin.buffer
-
-
-@dataclass(frozen=True)
-class ParquetGroups:
-    """Row groups of a Parquet file."""
-
-    stream: Any
-    file: Any
-
-    def sizes(self) -> list[int]:
-        """Rows of each."""
-        metadata = self.file.metadata
-        return [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
-
-    def batches(self, columns: Sequence[str], which: Sequence[int] | None = None) -> Iterator[Any]:
-        """Some columns of some groups, or of all, batch by batch; of some, texts are levels."""
-        if which is None:
-            return self.file.iter_batches(GROUP_ROWS, columns=list(columns))
-        from pyarrow import types
-        from pyarrow.parquet import ParquetFile
-
-        # A group is decoded from its beginning, whichever rows are wanted: levels cost a third.
-        schema = self.file.schema_arrow
-        kinds = {name: schema.field(name).type for name in columns}
-        texts = [
-            n for n, kind in kinds.items() if types.is_string(kind) or types.is_large_string(kind)
-        ]
-        file = ParquetFile(self.stream, metadata=self.file.metadata, read_dictionary=texts)
-        return file.iter_batches(GROUP_ROWS, row_groups=list(which), columns=list(columns))
+def _unreadable(path: str, where: str, error: Exception) -> ReadError:
+    """The error for what Arrow cannot read; it raises OSError for damaged messages, too."""
+    if isinstance(error, McceError):
+        return error  # type: ignore[return-value]
+    why = shorten(error, 200).rstrip(".")
+    return ReadError(f"Cannot read {shorten(path, 200)}{where}: {why}.")
 
 
 @dataclass(frozen=True)
 class ArrowGroups:
-    """Record batches of an Arrow file."""
+    """Groups of rows of a Parquet or Arrow file.
 
-    stream: Any
+    ``sizes`` are the rows of each, None for a stream, whose groups come once and in order;
+    ``batches`` gives some columns of some groups, or of all.
+    """
+
+    path: str
     schema: Any
+    sizes: Callable[[], list[int] | None]
+    batches: Callable[[list[str], Sequence[int] | None], Iterable[Any]]
 
-    def sizes(self) -> list[int]:
-        """Rows of each."""
-        file = self._open([0])
-        return [file.get_batch(at).num_rows for at in range(file.num_record_batches)]
+    def read(
+        self, columns: Sequence[str], n_rows: int, first: int = 0, count: int | None = None
+    ) -> Iterator[dict[str, list[Any]]]:
+        """Cells of some columns, ``n_rows`` at a time; only the groups that hold them are read."""
+        for table in self.tables(columns, n_rows, first, count):
+            yield {name: table.column(name).to_pylist() for name in columns}
 
-    def batches(self, columns: Sequence[str], which: Sequence[int] | None = None) -> Iterator[Any]:
-        """Some columns of some batches, or of all, one by one."""
-        file = self._open([self.schema.get_field_index(name) for name in columns])
+    def tables(
+        self, columns: Sequence[str], n_rows: int, first: int = 0, count: int | None = None
+    ) -> Iterator[Any]:
+        """Rows of some columns as tables of Arrow."""
+        pa = require_pyarrow(self.path)
+        at = first
+        try:
+            which, skip = (None, 0) if count is None else self._held(first, count)
+            for table in rebatch(_cut(self.batches(list(columns), which), skip, count), n_rows):
+                yield table
+                at += table.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self.path, f" after row {at}", error) from error
+
+    def _held(self, first: int, count: int) -> tuple[list[int], int]:
+        """The groups that hold some rows, and how many rows they have before them."""
+        ends = list(accumulate(self.sizes() or [0], initial=0))
+        if ends[-1] < first + count:
+            raise ReadError(
+                f"{shorten(self.path, 200)} has {ends[-1]} rows, but it had {first + count} or "
+                "more when the run began. Leave files alone while they are read."
+            )
+        held = [
+            at
+            for at, (low, high) in enumerate(pairwise(ends))
+            if low < first + count and high > first
+        ]
+        return held, first - ends[held[0]] if held else 0
+
+
+def _parquet_groups(path: str, stream: Any) -> ArrowGroups:
+    from pyarrow.parquet import ParquetFile
+
+    file = ParquetFile(stream)
+    n_rows = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
+    return ArrowGroups(
+        path,
+        file.schema_arrow,
+        lambda: n_rows,
+        lambda names, which: file.iter_batches(GROUP_ROWS, row_groups=which, columns=names),
+    )
+
+
+def _file_groups(path: str, stream: Any) -> ArrowGroups:
+    from pyarrow import ipc
+
+    schema = ipc.open_file(stream).schema
+
+    def batches(names: list[str], which: Sequence[int] | None) -> Iterator[Any]:
+        fields = [schema.get_field_index(name) for name in names]
+        file = ipc.open_file(stream, options=ipc.IpcReadOptions(included_fields=fields))
         held = range(file.num_record_batches) if which is None else which
-        return (file.get_batch(at).select(list(columns)) for at in held)
+        return (file.get_batch(at).select(names) for at in held)
 
-    def _open(self, fields: list[int]) -> Any:
-        from pyarrow import ipc
+    def sizes() -> list[int]:
+        return [batch.num_rows for batch in batches(schema.names[:1], None)]
 
-        options = ipc.IpcReadOptions(included_fields=fields)
-        return ipc.open_file(self.stream, options=options)
-
-
-@dataclass(frozen=True)
-class ArrowStream:
-    """Record batches of an Arrow stream, which come once and in order."""
-
-    reader: Any
-
-    def sizes(self) -> None:
-        """Unknown until the stream ends."""
-
-    def batches(self, columns: Sequence[str], which: Sequence[int] | None = None) -> Iterator[Any]:
-        """Some columns of all batches, one by one."""
-        return (batch.select(list(columns)) for batch in self.reader)
+    return ArrowGroups(path, schema, sizes, batches)
 
 
-# Groups of rows of a file; all but those of a stream can be read by themselves.
-RowGroups = ParquetGroups | ArrowGroups | ArrowStream
+def _stream_groups(path: str, stream: Any) -> ArrowGroups:
+    from pyarrow import ipc
+
+    reader = ipc.open_stream(stream)
+    return ArrowGroups(
+        path,
+        reader.schema,
+        lambda: None,
+        lambda names, which: (batch.select(names) for batch in reader),
+    )
 
 
-def _block(first: int, table: Any) -> RawBlock:
-    return RawBlock(first, dict(zip(table.column_names, table.columns, strict=True)))
-
-
-def _cut(batches: Iterable[Any], first: int, n_rows: int) -> Any:
-    """A table of some rows; batches after them are not read."""
-    import pyarrow as pa
-
-    kept: list[Any] = []
-    n_missing = n_rows
+def _cut(batches: Iterable[Any], skip: int, count: int | None) -> Iterator[Any]:
+    """The batches without some rows; those after them are not read."""
+    left = count
     for batch in batches:
-        piece = batch.slice(min(first, batch.num_rows), n_missing)
-        first = max(first - batch.num_rows, 0)
-        kept.append(piece)
-        n_missing -= piece.num_rows
-        if not n_missing:
-            break
-    return pa.Table.from_batches(kept).unify_dictionaries()
+        if left == 0:
+            return
+        piece = batch.slice(min(skip, batch.num_rows), left)
+        skip = max(skip - batch.num_rows, 0)
+        left = None if left is None else left - piece.num_rows
+        yield piece
+
+
+def holds_whole(kind: Any) -> bool:
+    """Whether a dtype of pandas, or a type of Arrow, has whole numbers that all fit int64.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> holds_whole(pd.UInt32Dtype()), holds_whole(np.dtype("uint64"))
+    (True, False)
+    """
+    if not hasattr(kind, "kind"):
+        from pyarrow.types import is_integer, is_uint64
+
+        return bool(is_integer(kind) and not is_uint64(kind))
+    return types.is_integer_dtype(kind) and not (kind.kind == "u" and kind.itemsize == 8)
 
 
 def rebatch(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
@@ -613,14 +652,3 @@ def rebatch(batches: Iterable[Any], n_rows: int) -> Iterator[Any]:
             n_waiting -= n_rows
     if n_waiting:
         yield pa.Table.from_batches(waiting)
-
-
-def arrow_fingerprint(columns: Mapping[str, Any]) -> str:
-    """A checksum of columns, however they are cut into chunks."""
-    import pyarrow as pa
-
-    table = pa.table(dict(columns)).combine_chunks()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
-        writer.write_table(table.replace_schema_metadata(None))
-    return hashlib.sha256(sink.getvalue()).hexdigest()

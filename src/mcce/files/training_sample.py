@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import ParameterError, SchemaError, shorten
-from ..kernels import BoolArray, FloatArray, IntArray, absorb, times_seen_before
+from ..kernels import BoolArray, FloatArray, IntArray, absorb
 from ..parameters import check_seed, check_whole
 from ..predictors.decision import Decision
 from ..predictors.desired import decision_on
@@ -32,6 +32,7 @@ from ..tables.schema import Schema
 CALL_ROWS = 2**16
 # Bins between a power of two and the next.
 PER_DOUBLING = 4
+ANY_WORD = np.uint64(2**64 - 1)
 TrainingBlock = tuple[pd.DataFrame, FrameAdapter, np.ndarray | None]
 
 
@@ -175,50 +176,18 @@ class _Sampler:
         self._n_rows, self._rare, self._seed = n_rows, rare, seed
         self._strata = Strata(schema)
         self._n_seen = 0
-        self._held: _Held | None = None
-        self._waiting: list[_Held] = []
+        # Rows, each with its random number, position, combination and decision. The first were
+        # pruned together, and stand in the order of their numbers.
+        self._held: list[tuple[pd.DataFrame, pd.DataFrame]] = []
         # The highest number among the lowest n_rows, once there are that many.
         self._highest: np.uint64 | None = None
 
     def add(self, frame: pd.DataFrame, keys: np.ndarray | None) -> None:
         """Take a block of rows."""
-        positions = np.arange(self._n_seen, self._n_seen + len(frame))
-        words = _words(positions if keys is None else keys, self._seed)
-        is_desired = self._decision.score(frame).valid
-        group = self._strata.count(frame, is_desired)
-        self._check_groups()
-        self._n_seen += len(frame)
-        # Only together with all rows held is it known which are the lowest of their combination.
-        # Ties go to earlier rows, and rows that are held came earlier.
-        may_keep = is_desired & self._strata.may_keep(group, words)
-        low = True if self._highest is None else words < self._highest
-        some = np.flatnonzero(may_keep | low)
-        block = _Held(frame.take(some), words[some], positions[some], group[some], is_desired[some])
-        self._waiting.append(block)
-        if sum(map(len, self._waiting)) > self._n_rows // 4:
-            self._prune()
-
-    def finish(self) -> TrainingSample:
-        """The sample."""
-        held = self._prune()
-        if not self._strata.n_accepted:
-            raise ParameterError(
-                f"None of the {self._n_seen} training rows has the desired decision, so there is "
-                "nothing to learn from. Check desired and score_class."
-            )
-        chosen, by_word = held.is_rare(self._rare), held.by_word()
-        others = by_word[~chosen[by_word]][: max(self._n_rows - int(chosen.sum()), 0)]
-        chosen[others] = True
-        kept = held.take(by_word[chosen[by_word]])
-        return TrainingSample(
-            rows=self._adapter.rows_to_native(kept.frame.reset_index(drop=True)),
-            n_seen=self._n_seen,
-            n_kept=len(kept),
-            rare=self._rare,
-            strata=self._strata.table(kept.group, kept.is_desired),
-        )
-
-    def _check_groups(self) -> None:
+        position = np.arange(self._n_seen, self._n_seen + len(frame))
+        word = _words(position if keys is None else keys, self._seed)
+        accepted = self._decision.score(frame).valid
+        group = self._strata.count(frame, accepted)
         if self._strata.n_groups > self._n_rows // 2:
             raise ParameterError(
                 f"n_rows={self._n_rows} is too small: the immutable columns have more than "
@@ -226,57 +195,51 @@ class _Sampler:
                 "rare ones. Pass at least twice as many rows as there are combinations, or leave "
                 "columns that tell all people apart out of the data."
             )
+        self._n_seen += len(frame)
+        # Only together with all rows held is it known which are the lowest of their combination.
+        # Ties go to earlier rows, and rows that are held came earlier.
+        low = True if self._highest is None else word < self._highest
+        some = np.flatnonzero((accepted & self._strata.may_keep(group, word)) | low)
+        about = {"word": word, "position": position, "group": group, "accepted": accepted}
+        self._held.append((frame.take(some), pd.DataFrame(about).take(some)))
+        if sum(len(rows) for rows, _ in self._held[1:]) > self._n_rows // 4:
+            self._prune()
 
-    def _prune(self) -> _Held:
-        """The rows that may still be in the sample; all others are forgotten."""
-        held = _Held.joined([*([] if self._held is None else [self._held]), *self._waiting])
-        self._waiting = []
+    def finish(self) -> TrainingSample:
+        """The sample."""
+        chosen = self._prune()
+        if not self._strata.n_accepted:
+            raise ParameterError(
+                f"None of the {self._n_seen} training rows has the desired decision, so there is "
+                "nothing to learn from. Check desired and score_class."
+            )
+        chosen[np.flatnonzero(~chosen)[: max(self._n_rows - int(chosen.sum()), 0)]] = True
+        ((rows, about),) = self._held
+        kept = about[chosen]
+        return TrainingSample(
+            rows=self._adapter.rows_to_native(rows[chosen].reset_index(drop=True)),
+            n_seen=self._n_seen,
+            n_kept=len(kept),
+            rare=self._rare,
+            strata=self._strata.table(kept["group"].to_numpy(), kept["accepted"].to_numpy()),
+        )
+
+    def _prune(self) -> BoolArray:
+        """Forget rows that cannot be in the sample, and say which are the lowest accepted ones."""
+        parts = [part for part in self._held if len(part[0])] or self._held[:1]
+        rows, about = (pd.concat(some, ignore_index=True) for some in zip(*parts, strict=True))
+        order = np.lexsort((about["position"], about["word"]))
+        about = about.take(order)
         self._rare = self._strata.largest_rare(self._rare, self._n_rows // 2)
-        keeps = held.is_rare(self._rare)
-        self._strata.note(held.group[keeps], held.words[keeps], self._rare)
-        lowest = held.by_word()[: self._n_rows]
-        if lowest.size == self._n_rows:
-            self._highest = held.words[lowest[-1]]
-        keeps[lowest] = True
-        self._held = held.take(np.flatnonzero(keeps))
-        return self._held
-
-
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """Some rows, with their random numbers, positions, combinations and decisions."""
-
-    frame: pd.DataFrame
-    words: np.ndarray
-    positions: IntArray
-    group: IntArray
-    is_desired: BoolArray
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Held]) -> _Held:
-        frames = [part.frame for part in parts if len(part)] or [parts[0].frame]
-        names = ("words", "positions", "group", "is_desired")
-        arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        return cls(pd.concat(frames, ignore_index=True), *arrays)
-
-    def __len__(self) -> int:
-        return self.words.size
-
-    def take(self, places: IntArray) -> _Held:
-        words, positions = self.words[places], self.positions[places]
-        frame = self.frame.take(places)
-        return _Held(frame, words, positions, self.group[places], self.is_desired[places])
-
-    def by_word(self) -> IntArray:
-        """Places of the rows, the lowest number first, of equal ones the first row."""
-        return np.lexsort((self.positions, self.words))
-
-    def is_rare(self, rare: int) -> BoolArray:
-        """Which rows are among the lowest of the accepted ones of their combination."""
-        chosen, some = np.zeros(len(self), dtype=bool), np.flatnonzero(self.is_desired)
-        order = some[np.lexsort((self.positions[some], self.words[some], self.group[some]))]
-        chosen[order[times_seen_before(self.group[order]) < rare]] = True
-        return chosen
+        before = about.groupby(["group", "accepted"]).cumcount().to_numpy()
+        chosen = about["accepted"].to_numpy() & (before < self._rare)
+        word, group = about["word"].to_numpy(), about["group"].to_numpy()
+        self._strata.note(group[chosen], word[chosen], self._rare)
+        if len(about) >= self._n_rows:
+            self._highest = word[self._n_rows - 1]
+        keeps = chosen | (np.arange(len(about)) < self._n_rows)
+        self._held = [(rows.take(order[keeps]), about[keeps])]
+        return chosen[keeps]
 
 
 def _words(numbers: np.ndarray, seed: int) -> np.ndarray:
@@ -292,10 +255,8 @@ class Strata:
         self._features = [schema.features[at] for at in schema.immutable]
         self._numbered: dict[tuple[Any, ...], int] = {}
         self._seen = np.zeros((0, 2), dtype=np.int64)
-        # The highest number among the lowest accepted rows of each combination, and which
-        # combinations have as many of them as may be kept.
-        self._highest = np.zeros(0, dtype=np.uint64)
-        self._full = np.zeros(0, dtype=bool)
+        # The highest number that an accepted row of each combination may have to be kept.
+        self._limit = np.zeros(0, dtype=np.uint64)
 
     @property
     def n_groups(self) -> int:
@@ -312,21 +273,21 @@ class Strata:
         group = self._numbers(frame)
         grown = self.n_groups - len(self._seen)
         self._seen = np.concatenate([self._seen, np.zeros((grown, 2), dtype=np.int64)])
-        self._highest = np.append(self._highest, np.zeros(grown, dtype=np.uint64))
-        self._full = np.append(self._full, np.zeros(grown, dtype=bool))
+        self._limit = np.append(self._limit, np.full(grown, ANY_WORD))
         counts = np.bincount(2 * group + is_desired, minlength=2 * self.n_groups)
         self._seen += counts.reshape(-1, 2)
         return group
 
     def may_keep(self, group: IntArray, words: np.ndarray) -> BoolArray:
         """Whether accepted rows that come next may be among the lowest of their combination."""
-        return np.asarray(~self._full[group] | (words < self._highest[group]))
+        return np.asarray(words <= self._limit[group])
 
     def note(self, group: IntArray, words: np.ndarray, rare: int) -> None:
         """Take the numbers of the lowest rows of each combination, ``rare`` at most."""
-        self._full = np.bincount(group, minlength=self.n_groups) >= rare
-        self._highest = np.zeros(self.n_groups, dtype=np.uint64)
-        np.maximum.at(self._highest, group, words)
+        highest = np.zeros(self.n_groups, dtype=np.uint64)
+        np.maximum.at(highest, group, words)
+        is_full = np.bincount(group, minlength=self.n_groups) >= rare
+        self._limit = np.where(is_full, highest, ANY_WORD)
 
     def largest_rare(self, rare: int, n_rows: int) -> int:
         """The largest number of rows of each combination that fits within a number of rows."""
@@ -341,32 +302,28 @@ class Strata:
 
     def table(self, group: IntArray, is_desired: BoolArray) -> pd.DataFrame:
         """One row for each combination and decision that was seen, given the rows that are kept."""
-        kept = np.bincount(2 * group + is_desired, minlength=self._seen.size).reshape(
-            self._seen.shape
-        )
-        by_values = sorted(
-            self._numbered.items(), key=lambda item: [_rank(cell) for cell in item[0]]
-        )
-        order = np.array([number for _, number in by_values])
+        kept = np.bincount(2 * group + is_desired, minlength=self._seen.size)
+        cells = sorted(self._numbered, key=lambda combination: [*map(_rank, combination)])
+        order = [self._numbered[combination] for combination in cells]
+        # The values are no columns, whose names could be those of the counts.
+        names = [feature.name for feature in self._features]
+        twice = [combination for combination in cells for _ in range(2)]
+        index: Any = [pd.Index(list(column), dtype=object) for column in zip(*twice, strict=True)]
+        if len(names) > 1:
+            index = pd.MultiIndex.from_arrays(index, names=names)
+        else:
+            index = index[0].rename(names[0]) if names else None
         table = pd.DataFrame(
             {
                 "accepted": np.tile([False, True], self.n_groups),
                 "n_seen": self._seen[order].ravel(),
-                "n_kept": kept[order].ravel(),
+                "n_kept": kept.reshape(-1, 2)[order].ravel(),
             },
-            index=self._index([values for values, _ in by_values for _ in range(2)]),
+            index,
         )
         table["whole"] = table["n_seen"] == table["n_kept"]
         table["weight"] = table["n_seen"] / table["n_kept"].where(table["n_kept"] > 0)
         return table[table["n_seen"] > 0]
-
-    def _index(self, rows: list[tuple[Any, ...]]) -> pd.Index[Any]:
-        """The values of each row; not columns, whose names could be those of the counts."""
-        names = [feature.name for feature in self._features]
-        cells = [pd.Index([row[at] for row in rows], dtype=object) for at in range(len(names))]
-        if len(names) == 1:
-            return cells[0].rename(names[0])
-        return pd.MultiIndex.from_arrays(cells, names=names) if names else pd.RangeIndex(len(rows))
 
     def _numbers(self, frame: pd.DataFrame) -> IntArray:
         """The number of each row's combination."""

@@ -130,7 +130,7 @@ def refused(path: str | os.PathLike[str], part: str = "it") -> Iterator[None]:
     except ImportError as error:
         raise MissingExtraError(
             f"{os.fspath(path)!r} has columns that are stored by a library which is not installed "
-            f'({shorten(error)}). Try pip install ".[parquet]" in mcce\'s folder.'
+            f'({shorten(error)}). Try pip install ".[frames]" in mcce\'s folder.'
         ) from error
     # An unknown file can be wrong in more ways than a list could name.
     except Exception as error:

@@ -31,9 +31,8 @@ from ..constraints.constraint import Constraint
 from ..counterfactuals.result import Counterfactuals
 from ..errors import McceError, MissingExtraError, ParameterError, shorten
 from ..files.answer_tables import Layout, stream_tables
-from ..files.parts_folder import Answered, BlockRun
-from ..files.people_reader import PeopleReader, PeopleTable
-from ..files.sources import EXTENSIONS, check_delimiter, find_format, open_source
+from ..files.people_reader import PeopleReader
+from ..files.sources import EXTENSIONS, Dialect, Source, find_format, open_source
 from ..kernels import IntArray, check_cancellation
 from ..protocols import Callback
 from ..report.report_page import ReportOptions, write_page
@@ -205,14 +204,13 @@ class Upload:
         self.noted = time.monotonic()
 
     @contextmanager
-    def open(self) -> Iterator[PeopleTable]:
+    def open(self) -> Iterator[tuple[Source, PeopleReader]]:
         """The people in the file; errors of ours call it by its own name."""
         form, schema = self.form, self.answerer.explainer.schema_
-        delimiter, keep = check_delimiter(form.delimiter), [form.name] if form.name else []
+        keep = [form.name] if form.name else []
         try:
-            with open_source(self.path, find_format(self.path), delimiter) as source:
-                reader = PeopleReader.plan(self.path, source, schema, keep=keep)
-                yield PeopleTable(source, reader)
+            with open_source(self.path, find_format(self.path), Dialect(form.delimiter)) as source:
+                yield source, PeopleReader.plan(self.path, source, schema, keep=keep)
         except McceError as error:
             problem, own = refusal_of(error).problems[0], shorten(self.name, 100)[1:-1]
             message = problem.msg.replace(self.path, own)
@@ -222,10 +220,10 @@ class Upload:
     def count(self) -> int:
         """How many people there are; raises if the file is no table of people, or too large."""
         limits, n_people = self.answerer.settings.limits, 0
-        with self.open() as people:
+        with self.open() as (source, reader):
             if self.path.endswith(".parquet"):
                 _check_size(self.path, limits.upload_bytes)
-            for block in people.raw_blocks(BLOCK):
+            for block in source.blocks(reader.columns, BLOCK):
                 n_people += block.n_rows
                 if n_people > limits.job_people:
                     raise ParameterError(
@@ -239,24 +237,23 @@ class Upload:
     def run(self) -> list[str]:
         """Answer all people block by block, and return the names of the files with answers."""
         results: Results = []
+        tables = []
 
-        def explain(rows: pd.DataFrame) -> Counterfactuals[pd.DataFrame]:
-            n_done = sum(len(at) for at, _ in results)
-
-            def show(progress: Progress) -> None:
-                if time.monotonic() - self.noted > NOTED:
-                    self.note("running", n_done + progress.n_settled)
-
-            result = self._answers(rows, show)
-            results.append((answered.n_rows + rows.index.to_numpy(), result))
-            return result
+        def show(progress: Progress) -> None:
+            if time.monotonic() - self.noted > NOTED:
+                n_done = sum(len(at) for at, _ in results)
+                self.note("running", n_done + progress.n_settled)
 
         self.note("running")
-        with self.open() as people:
-            layout = self._layout(people.reader)
-            work = BlockRun(explain, people.reader, layout)
-            answered = Answered(work, people.raw_blocks(BLOCK))
-            table = pd.concat(list(answered), ignore_index=True)
+        with self.open() as (source, reader):
+            layout = self._layout(reader)
+            for people in reader.blocks(source, BLOCK):
+                answered = []
+                for at, rows in people.groups:
+                    answered.append((at, self._answers(rows, show)))
+                    results.append((people.first + at, answered[-1][1]))
+                tables.append(layout.table(people, answered))
+            table = pd.concat(tables, ignore_index=True)
             once = table[f"{layout.prefix}rank"].fillna(1) == 1
             names = table.loc[once, self.form.name].tolist() if self.form.name else None
             return [*self._write_tables(table), *self._write_report(results, names)]

@@ -271,8 +271,7 @@ def differ(old: pd.Series[Any], new: pd.Series[Any]) -> BoolArray:
     """Whether cells of two columns differ; two missing cells are equal."""
     differs = is_missing(old) != is_missing(new)
     present = np.flatnonzero(~is_missing(old) & ~is_missing(new))
-    pairs = zip(plain(old)[present], plain(new)[present], strict=True)
-    differs[present] = [bool(before != after) for before, after in pairs]
+    differs[present] = plain(old)[present] != plain(new)[present]
     return differs
 
 
