@@ -25,8 +25,8 @@ from .counterfactuals.result import Counterfactuals
 from .distances import find_distance
 from .errors import NotFittedError
 from .fitted import FitRequest, Fitted, learn
+from .flags import table_of_flags
 from .kernels import FloatArray
-from .model.flags import table_of_flags
 from .model.registry import find_generator, require
 from .parameters import (
     check_parameters,
@@ -62,8 +62,8 @@ from .tables.schema import Schema
 
 if TYPE_CHECKING:
     from .analysis.answers import Requirements
+    from .boosting.surrogate import Surrogate
     from .plausibility.model import PlausibilityModel
-    from .plausibility.surrogate import Surrogate
     from .survival.committee import Retrain, Survival
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from .constraints.collection import Constraints
 from .constraints.of_rows import warn_of_wrong_formulas
 from .errors import McceWarning
+from .flags import MIN_ROWS, Flag, find_flags, warn_of_flags
 from .kernels import BoolArray, Codes, Int32Array, IntArray, check_cancellation, rows_as_bytes
-from .model.flags import MIN_ROWS, Flag, find_flags, warn_of_flags
 from .model.registry import encode_training, visit_order_of, with_limited_inputs
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
@@ -29,8 +29,8 @@ from .tables.schema import EncodedRows, Schema
 
 # Imported where they are used: the paper's search learns none of these.
 if TYPE_CHECKING:
+    from .boosting.surrogate import Surrogate
     from .plausibility.model import PlausibilityModel
-    from .plausibility.surrogate import Surrogate
     from .relations.relation import FoundRelation
     from .survival.committee import MarginScale, Retrain, Survival
     from .survival.lasting import Lasting
@@ -234,7 +234,7 @@ def _finish(clock: Clock, step: str) -> None:
 
 def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
     """The surrogate; None if there is too little to learn from."""
-    from .plausibility.surrogate import Surrogate
+    from .boosting.surrogate import Surrogate
 
     return Surrogate.fit(rows, scored, decision)
 

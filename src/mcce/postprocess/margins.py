@@ -26,7 +26,7 @@ from ..tables.features import Feature
 
 # The paper's search learns no surrogate.
 if TYPE_CHECKING:
-    from ..plausibility.surrogate import Surrogate
+    from ..boosting.surrogate import Surrogate
 
 AnyIntArray: TypeAlias = IntArray | Int32Array
 

@@ -282,7 +282,7 @@ def _paper_stages(task: SearchTask, relations: Sequence[FoundRelation]) -> Itera
 
 def _pool_stage(task: SearchTask, relations: Sequence[FoundRelation]) -> PoolStage:
     """The search beyond the paper."""
-    from ..plausibility.surrogate import Surrogate
+    from ..boosting.surrogate import Surrogate
     from .costs import COSTS
     from .loop import PoolStage
     from .pool import PoolSearch
