@@ -22,9 +22,10 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..candidates import CandidateRows, GrowingTables
+from ..candidates import CandidateRows
 from ..constraints.collection import Constraints
 from ..counterfactuals.result import Counterfactuals
+from ..encodings import GrowingTables
 from ..errors import McceWarning, ParameterError, SchemaError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..candidates import CandidateEncodings, CandidateRows
+from ..candidates import CandidateRows
+from ..encodings import CandidateEncodings
 from ..kernels import Codes, FloatArray, Int32Array, IntArray
 from ..predictors.decision import Decision, Interval, LabelRule, ScoredRows
 from ..tables.features import Feature

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..candidates import ColumnCache, MeasuredRows
+from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints, GivenRows
 from ..constraints.limits import FactualLimits
 from ..constraints.of_rows import MaxChanges
+from ..encodings import ColumnCache
 from ..errors import ConstraintError
 from ..fitted import Fitted
 from ..kernels import Int32Array, IntArray, times_seen_before

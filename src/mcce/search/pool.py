@@ -24,9 +24,10 @@ import numpy as np
 import pandas as pd
 
 from ..boosting.surrogate import Surrogate
-from ..candidates import CandidateEncodings, CandidateRows, GrowingTables, MeasuredRows
+from ..candidates import CandidateRows, MeasuredRows
 from ..counterfactuals.parts import Reason
 from ..distances import Gower, is_plain_gower, measure_rows
+from ..encodings import CandidateEncodings, GrowingTables
 from ..kernels import (
     BoolArray,
     Codes,
