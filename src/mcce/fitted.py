@@ -163,20 +163,28 @@ def _learn_more(
     """What else the search needs: models of the predictor and of accepted rows, and the rows."""
     needs = request.needs
     surrogate = _learn_surrogate(rows, scored, fitted.decision) if needs.surrogate else None
+    decision = with_known_range(fitted.decision, surrogate)
+    fitted = replace(fitted, decision=decision, surrogate=surrogate)
     _finish(clock, "surrogate")
-    lasting = _learn_lasting(rows, scored, replace(fitted, surrogate=surrogate), request)
+    lasting = _learn_lasting(rows, scored, fitted, request)
     _finish(clock, "survival")
     # Last because it keeps the most memory.
     plausibility = _learn_plausibility(rows, scored.valid, fitted.generator, request)
     _finish(clock, "plausibility")
     return replace(
         fitted,
-        surrogate=surrogate,
         lasting=lasting,
         plausibility=plausibility,
         training_rows=np.unique(rows_as_bytes(rows.codes.T)) if needs.training_rows else None,
         value_counts=tuple(_count(rows.codes[column]) for column in rows.schema.mutable),
     )
+
+
+def with_known_range(decision: Decision, surrogate: Surrogate | None) -> Decision:
+    """The decision, which knows whether all scores are shares, as the surrogate found."""
+    if surrogate is None or surrogate.link != "logit":
+        return decision
+    return replace(decision, are_shares=True)
 
 
 def _fit_generator(

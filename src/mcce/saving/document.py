@@ -25,7 +25,7 @@ from ..constraints.collection import Constraints
 from ..constraints.constraint import Constraint
 from ..distances import FeatureDistance, find_distance
 from ..errors import NotFittedError, ParameterError, SavedFileError, shorten
-from ..fitted import Fitted
+from ..fitted import Fitted, with_known_range
 from ..kernels import DRAWS_VERSION
 from ..model.registry import (
     GENERATORS,
@@ -115,6 +115,7 @@ def restore(
     check_predictor(decision, schema, probes, os.fspath(path), tolerance)
     with archive.refused(path, "what it says of its predictor"):
         check_decision(fields["surrogate"], fields["label_rule"], decision)
+    decision = with_known_range(decision, fields["surrogate"])
     return parameters, Fitted(decision=decision, **fields)
 
 
