@@ -45,16 +45,18 @@ from .search.config import (
     ExplainSettings,
     Search,
     SearchName,
+    find_search,
+    find_survival,
+)
+from .search.explain import explain, warn_of_gaps
+from .search.prerequisites import (
     check_ignored_relations,
     check_private,
     check_refit,
-    find_search,
-    find_survival,
     needs_of,
     plausibility_model,
     with_held_columns,
 )
-from .search.explain import explain, warn_of_gaps
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter, FrameT
 from .tables.roles import Role, check_roles

@@ -35,8 +35,9 @@ from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from ..relations.consequences import ComputedColumn, Consequences, computed_columns
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
-from ..search.config import ExplainSettings, kept_relations, weighted
+from ..search.config import ExplainSettings
 from ..search.plan import default_margin, row_rules
+from ..search.prerequisites import kept_relations, weighted
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema

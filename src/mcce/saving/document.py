@@ -37,7 +37,8 @@ from ..model.registry import (
 )
 from ..predictors.desired import decision_on
 from ..protocols import Distance, Generator, is_private
-from ..search.config import check_inputs, find_search, needs_of
+from ..search.config import find_search
+from ..search.prerequisites import check_inputs, needs_of
 from ..tables.features import Feature
 from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
 from ..tables.schema import Schema

@@ -37,20 +37,15 @@ from ..postprocess.filters import (
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
 from ..predictors.decision import Decision, Interval
-from .config import (
-    BY_ACTIONS,
-    DEFAULTS,
-    RANK_BY,
-    Copies,
-    ExactSearch,
-    Search,
+from .config import BY_ACTIONS, DEFAULTS, RANK_BY, Copies, ExactSearch, Search
+from .paper import PaperStage
+from .prerequisites import (
     check_search,
     kept_relations,
     kept_training_rows,
     plausibility_model,
     weighted,
 )
-from .paper import PaperStage
 from .reasons import NO_DESIRED
 from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 
