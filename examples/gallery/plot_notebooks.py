@@ -58,7 +58,7 @@ result.style().format("{:,}", subset=["salary"]).set_caption("What would have be
 # ``to_dict`` gives one record per person, in types that JSON has: dates in ISO 8601, missing cells
 # as null.
 
-record = result.to_dict(orient="records")[0]
+record = result.to_dict()[0]
 print(json.dumps(record["counterfactuals"][0], indent=2, allow_nan=False))
 
 # %%

@@ -58,6 +58,7 @@ RESERVED = (
     *("score", "sparsity", "n_actions", "gower", "l1", "proven", "valid"),
     *("plausibility", "knn_distance_quantile", "no_reference_group"),
     *("margin", "margin_steps", "robust", "margin_word"),
+    *("survival", "survival_low", "survival_high"),
     *("factual", "rank", "status", "reason", "reason_kind", "score_before", "changed"),
 )
 

@@ -314,7 +314,7 @@ class MCCE(BaseEstimator):
         fitted, settings, bound = self._prepare(constraints)
         roles = check_roles(self.roles, fitted.schema.names)
         result = explain(fitted, settings, X, bound, callback)
-        warn_of_gaps(result, fitted, settings.search.sampling_search)
+        warn_of_gaps(result, fitted, settings.search.by_sampling)
         return result.with_roles(roles)
 
     def finalize(

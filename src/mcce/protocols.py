@@ -36,7 +36,6 @@ from .kernels import (
 )
 from .parameters import check_choice, check_count, check_flag, check_real, check_whole
 from .predictors.decision import ScoredRows
-from .predictors.desired import make_decision
 from .runtime.progress import Progress
 from .tables.columns import Kind
 from .tables.features import Feature
@@ -80,7 +79,6 @@ __all__ = [
     "check_whole",
     "differences",
     "draw_keys",
-    "make_decision",
     "person_keys",
     "pick",
     "scaled_gap",
@@ -589,6 +587,7 @@ class Explainer(Protocol):
 
     >>> import pandas as pd
     >>> from mcce import Counterfactuals
+    >>> from mcce.predictors import make_decision
     >>> class Silent:
     ...     def fit(self, X):
     ...         self.schema = Schema.learn(X)

@@ -25,7 +25,8 @@ from sklearn.base import BaseEstimator
 
 from mcce import Counterfactuals, Decision, Schema
 from mcce.errors import McceWarning, NotFittedError
-from mcce.protocols import BoolArray, EncodedRows, IntArray, Kind, ScoredRows, make_decision
+from mcce.predictors import make_decision
+from mcce.protocols import BoolArray, EncodedRows, IntArray, Kind, ScoredRows
 
 from ..parameters import check_parameters, late_parameters
 

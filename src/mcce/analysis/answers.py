@@ -6,8 +6,8 @@ relation found at fit and no bound of the search, is no copy of a training row w
 returns none, and is plausible if the search would find it so. Only such rows are scored.
 
 Always true: a cell that is the person's own is taken from the person's row, never decoded; columns
-that follow from others follow in every row that is made here; what a counterfactual does not keep
-itself is not required of its variants; the result for a row does not depend on other rows.
+that follow from others follow in every row that is made here; a requirement that a counterfactual
+breaks itself is waived for its variants; the result for a row does not depend on other rows.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class Requirements:
         cls, fitted: Fitted, settings: ExplainSettings, constraints: Constraints
     ) -> Requirements:
         """What the search of an explainer requires."""
-        search = settings.search.sampling_search
+        search = settings.search.by_sampling
         relations = kept_relations(fitted, settings, constraints)
         weighing = replace(fitted, distance=weighted(fitted.distance, constraints))
         # Constraints on whole rows are checked with all others, by the values of rows.

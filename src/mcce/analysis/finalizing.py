@@ -28,7 +28,7 @@ from ..errors import McceWarning, ParameterError, SchemaError, did_you_mean, sho
 from ..fitted import Fitted
 from ..kernels import BoolArray, IntArray, times_seen_before
 from ..search.config import ExplainSettings
-from ..search.explain import measured
+from ..search.explain import result_rows
 from ..search.stage import SearchOutcome
 from ..tables.columns import as_comparable, changed_cells, plain
 from ..tables.frames import FrameT
@@ -204,7 +204,7 @@ class _Finalizer:
             proven=frozenset(answers.owner[proven].tolist()),
             computed=self.requirements.computed,
         )
-        found = measured(self.fitted, self.settings, outcome)
+        found = result_rows(self.fitted, self.settings, outcome)
         if "proven" in found.measures:
             found = replace(found, measures={**found.measures, "proven": proven})
         return found

@@ -89,7 +89,10 @@ def _read(arguments: FitArguments, paths: Sequence[str]) -> pd.DataFrame:
     if arguments.sample_key is not None:
         raise ParameterError("--sample-key needs --sample-rows: how many rows to keep.")
     frames = list(_frames(arguments, paths))
-    joined = even_blocks(frames if len(frames) > 1 else (), max(sum(map(len, frames)), 1))
+    if len(frames) == 1:
+        return frames[0]
+    # One block of all rows: their dtypes agree.
+    joined = even_blocks(frames, max(sum(map(len, frames)), 1))
     return next((frame for frame, *_ in joined), frames[0])
 
 

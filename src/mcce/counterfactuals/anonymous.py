@@ -70,13 +70,14 @@ class AnonymousAnswers(Generic[FrameT]):
     frame: FrameT
     measures: FrameT
     cells: FrameT
-    k: int
+    anonymity: int
     quasi_identifiers: tuple[Hashable, ...]
     min_pureness: float
 
     def __repr__(self) -> str:
-        n_answers, n_columns = len(self.frame), len(self.quasi_identifiers)  # type: ignore[arg-type]
-        return f"AnonymousAnswers({n_answers} answers, k={self.k}, {n_columns} columns widened)"
+        n_answers, names = len(self.frame), self.quasi_identifiers  # type: ignore[arg-type]
+        what = f"{n_answers} answers, anonymity={self.anonymity}, {len(names)} columns widened"
+        return f"AnonymousAnswers({what})"
 
 
 def take_answers(

@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 
 from ..kernels import IntArray
-from ..parameters import check_choice
 from ..predictors.decision import Decision, ScoredRows
 from ..tables.frames import PANDAS_ADAPTER, FrameAdapter, FrameT
 from ..tables.roles import Role, actors, check_roles
@@ -352,20 +351,15 @@ class Counterfactuals(Generic[FrameT]):
         totals = summarize(inside.people, inside.measures, self.n_evaluated, self.timings)
         return self._native(totals)
 
-    def to_dict(self, orient: str = "records") -> list[dict[str, Any]]:
+    def to_dict(self) -> list[dict[str, Any]]:
         """Everything about everybody in plain Python types, which ``json.dumps`` takes.
-
-        Parameters
-        ----------
-        orient
-            "records", a list with one record per person.
 
         Returns
         -------
         list of dict
-            The columns of ``people``, the label ``factual``, the person's row as ``person``, and
-            ``counterfactuals``, each with ``rank``, ``row``, ``measures`` and ``changes``. Missing
-            cells and undefined numbers are None, dates and durations are in ISO 8601, infinite
+            One for each person: the columns of ``people``, the label ``factual``, the person's row
+            as ``person``, and ``counterfactuals``, each with ``rank``, ``row``, ``measures`` and
+            ``changes``. Missing cells and undefined numbers are None, dates and durations are in ISO 8601, infinite
             numbers are "Infinity" or "-Infinity", and any other object is its string.
 
         Raises
@@ -382,7 +376,6 @@ class Counterfactuals(Generic[FrameT]):
         >>> record["factual"], record["status"], record["counterfactuals"][0]["row"]
         (3, 'answered', {'age': 52, 'salary': 70})
         """
-        check_choice("orient", orient, ("records",))
         inside = self.to_pandas()
         tables = {"factuals": inside.factuals, "frame": inside.frame, "measures": inside.measures}
         return make_records(

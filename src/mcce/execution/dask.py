@@ -17,8 +17,7 @@ import pandas as pd
 from ..errors import WorkerError, shorten
 from ..explainer import MCCE
 from . import joblib
-from .joblib import Key
-from .pools import Pool, holding_sigint
+from .pools import Key, WorkerPool, holding_sigint
 from .workers import Task
 
 # How often a task that failed is tried again.
@@ -57,7 +56,7 @@ def _answer(people: pd.DataFrame, task: Task, key: Key) -> pd.DataFrame:
 
 
 @contextmanager
-def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]:
+def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[WorkerPool]:
     """Workers of the current client's cluster, else of one of this machine.
 
     The address of a remote cluster can stand in ``DASK_SCHEDULER_ADDRESS``.
@@ -70,7 +69,7 @@ def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]
         held = client.submit(_same, task, pure=False)
         executor = client.get_executor(pure=False, retries=TASK_RETRIES)
         try:
-            yield Pool(
+            yield WorkerPool(
                 lambda item: executor.submit(_call, item, task=held),
                 lambda: sys.maxsize,
                 (KilledWorker,),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ import pandas as pd
 from ..errors import ParameterError, WorkerError, shorten
 from ..explainer import MCCE
 from ..files.sources import holds_whole
-from .pools import Pool, holding_sigint
+from .pools import Key, WorkerPool, holding_sigint
 from .workers import Task
 
 # Threads that libraries would start in every process.
@@ -28,7 +28,6 @@ ONE_THREAD = {
     f"{library}_NUM_THREADS": "1"
     for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR", "NUMBA")
 }
-Key = str | Sequence[str] | None
 
 
 def columns_of(people: pd.DataFrame, key: Key, _: MCCE) -> tuple[dict[str, bool], Key]:
@@ -85,7 +84,7 @@ def answers(
 
 
 @contextmanager
-def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]:
+def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[WorkerPool]:
     """Processes that do a task; one worker is this process."""
     import joblib
     from joblib.externals.loky import ProcessPoolExecutor
@@ -93,7 +92,7 @@ def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]
 
     n_workers = joblib.effective_n_jobs(-1 if workers is None else workers)
     if n_workers == 1:
-        yield Pool(lambda item: _done(task, item), lambda: 1)
+        yield WorkerPool(lambda item: _done(task, item), lambda: 1)
         return
     content = bytes(dumps(task))
     left = {name: value for name, value in ONE_THREAD.items() if name not in os.environ}
@@ -115,7 +114,7 @@ def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]
                 return executor.submit(_call, item)
 
     try:
-        yield Pool(submit, lambda: 2 * n_workers, (BrokenProcessPool,))
+        yield WorkerPool(submit, lambda: 2 * n_workers, (BrokenProcessPool,))
     finally:
         executor.shutdown(kill_workers=True)
 

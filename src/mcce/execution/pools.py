@@ -1,7 +1,7 @@
 """The seam to engines: a pool of workers that do one task for many items.
 
 The module of an engine has ``open_pool(task, workers)``, a context manager that gives a
-:class:`Pool`.
+:class:`WorkerPool`.
 
 Always true: a task is a function of one item that runs in any process, any number of times, with
 the same outcome, so an engine may repeat it when a worker is lost; an item that kills every worker
@@ -31,11 +31,13 @@ ENGINES = tuple(ENGINE_MODULES)
 ENGINE_PACKAGES = {"dask": "dask.distributed", "ray": "ray.data", "spark": "pyspark.sql"}
 # If so many items are lost before one is done, all workers seem to die, and no more are started.
 MAX_LOST = 20
-OpenPool = Callable[[Callable[[Any], Any], int | None], AbstractContextManager["Pool"]]
+# Columns that tell people apart.
+Key = str | Sequence[str] | None
+OpenPool = Callable[[Callable[[Any], Any], int | None], AbstractContextManager["WorkerPool"]]
 
 
 @dataclass(frozen=True)
-class Pool:
+class WorkerPool:
     """Workers that do a task.
 
     ``room`` is how many items may run or wait at a time: more than can run, so that clusters grow.

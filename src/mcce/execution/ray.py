@@ -16,8 +16,7 @@ from typing import Any
 from ..errors import WorkerError
 from ..explainer import MCCE
 from ..files.sources import holds_whole
-from .joblib import Key
-from .pools import Pool
+from .pools import Key, WorkerPool
 from .workers import Task
 
 # How often a task is tried again whose worker was lost.
@@ -67,7 +66,7 @@ class _RayActor:
 
 
 @contextmanager
-def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]:
+def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[WorkerPool]:
     """Workers of the cluster that this process is connected to, else of one of this machine.
 
     The address of a remote cluster can stand in ``RAY_ADDRESS``.
@@ -83,7 +82,7 @@ def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]
         call = ray.remote(max_retries=LOST_WORKER_RETRIES)(_call)
         # In a list, so that Ray hands over the reference and a worker fetches it once.
         held = [ray.put(task)]
-        yield Pool(
+        yield WorkerPool(
             lambda item: call.remote(held, item).future(),
             lambda: 2 * max(1, int(ray.cluster_resources().get("CPU", 1))),
             (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError),

@@ -20,8 +20,7 @@ from ..errors import MissingExtraError, ParameterError, SchemaError, shorten
 from ..explainer import MCCE
 from ..files.sources import check_unique, rebatch
 from ..tables.columns import is_time
-from .joblib import Key
-from .pools import Pool
+from .pools import Key, WorkerPool
 from .workers import PEOPLE, Task
 
 # The most Spark jobs at a time, each of which has a thread here.
@@ -115,7 +114,7 @@ def _wall_clock(table: Any, task: Task) -> Any:
 
 
 @contextmanager
-def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]:
+def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[WorkerPool]:
     """Workers of the active session, else of the cluster that ``spark-submit`` names, or of here.
 
     Each item is a Spark job with one task.
@@ -124,7 +123,7 @@ def open_pool(task: Callable[[Any], Any], workers: int | None) -> Iterator[Pool]
         from pyspark import cloudpickle
 
         calling = _Calling(context.broadcast(cloudpickle.dumps(task)))
-        yield Pool(
+        yield WorkerPool(
             lambda item: pool.submit(_run, context, calling, item),
             lambda: min(2 * int(context.defaultParallelism), MAX_JOBS),
             (_LostError,),
@@ -142,7 +141,7 @@ def _context(workers: int | None) -> Iterator[Any]:
     if is_remote():
         raise ParameterError(
             "Spark Connect runs no tasks, only queries: use a session with a Spark context, or "
-            "mcce.execution.spark.explain for people in a frame."
+            "mcce.execution.explain for people in a frame."
         )
     # A context may be there without an active session, and is never ours to stop.
     active = SparkContext._active_spark_context

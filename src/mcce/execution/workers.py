@@ -57,7 +57,7 @@ from ..protocols import Callback
 from ..runtime.progress import format_traceback, without_prints, without_warnings
 from ..runtime.threads import one_at_a_time
 from ..saving.document import is_custom
-from .pools import Pool
+from .pools import WorkerPool
 
 PEOPLE = "the people"
 # People per partition: up to twice as cheap per person as blocks of 5,000.
@@ -347,7 +347,7 @@ class Failure:
         return cls(type(error), str(error), permanent, trace)
 
 
-def explain_partitions(pool: Pool, partitions: Sequence[Partition]) -> Iterator[Outcome]:
+def explain_partitions(pool: WorkerPool, partitions: Sequence[Partition]) -> Iterator[Outcome]:
     """Write the parts of partitions; those that failed are tried again after all others."""
     left = list(partitions)
     n_done = n_systemic = 0

@@ -226,10 +226,10 @@ def _write_csv(table: pd.DataFrame, stream: BinaryIO, *, header: bool) -> None:
     """Write rows as CSV, with or without the line of names."""
     # With this end of lines, cells with either of its characters are quoted; else, before
     # Python 3.13, those with a lone carriage return would not be, and break the row.
-    table.to_csv(_Lines(stream), index=False, header=header, lineterminator="\r\n")  # type: ignore[call-overload]
+    table.to_csv(_UnixLines(stream), index=False, header=header, lineterminator="\r\n")  # type: ignore[call-overload]
 
 
-class _Lines:
+class _UnixLines:
     """Writes rows that end in CR LF with LF alone."""
 
     def __init__(self, stream: BinaryIO) -> None:

@@ -359,7 +359,7 @@ def check_unique(path: str, names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-class _Lines:
+class _BoundedLines:
     """The lines of a text, of which those of one row together may not be too long."""
 
     def __init__(self, path: str, text: TextIO) -> None:
@@ -394,7 +394,7 @@ def _open_csv(path: str, stream: Any, dialect: Dialect) -> Source:
     if b"\0" in head and dialect.encoding != "utf-16":
         raise ReadError(f"{shorten(path, 200)} is no text. Save it as CSV.")
     text = io.TextIOWrapper(stream, encoding=dialect.encoding, newline="")
-    rows = _csv_rows(path, _Lines(path, text), str(dialect.delimiter))
+    rows = _csv_rows(path, _BoundedLines(path, text), str(dialect.delimiter))
     found = next(rows, None)
     if found is None:
         raise ReadError(f"{shorten(path, 200)} is empty: expected a line of column names.")
@@ -410,7 +410,7 @@ def _open_csv(path: str, stream: Any, dialect: Dialect) -> Source:
     return Source(names, True, decimal=decimal, path=path, read=read, dialect=dialect)
 
 
-def _csv_rows(path: str, lines: _Lines, delimiter: str) -> Iterator[list[str]]:
+def _csv_rows(path: str, lines: _BoundedLines, delimiter: str) -> Iterator[list[str]]:
     """The line of names, and rows with as many cells; empty lines are skipped."""
     n_rows, n_columns = 0, 0
     try:
@@ -459,7 +459,7 @@ def _open_jsonl(path: str, stream: Any) -> Source:
 
 
 def _json_rows(path: str, text: TextIO) -> Iterator[dict[str, Any]]:
-    lines = _Lines(path, text)
+    lines = _BoundedLines(path, text)
     for line in lines:
         lines.end_row()
         if line.strip():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ..confidence import wilson
 from ..errors import SchemaError
 from ..kernels import BoolArray, FloatArray, build_neighbours, nearest_distances, rows_as_bytes
 from ..parameters import check_count
@@ -17,9 +18,6 @@ from ..tables.schema import EncodedRows, Schema
 from .costs import changed
 from .evaluator import Evaluator, FrameLike, ResultLike, Training, as_evaluator, pair, read_rows
 from .matching import shared_points
-
-# Standard deviations of a normal distribution that 95 % lie within.
-Z95 = 1.959963984540054
 
 
 def copies(rows: ResultLike, training: Training) -> pd.Series[float]:
@@ -169,20 +167,3 @@ def closest_record(
         low, high = wilson(share, inside.size)
         summary |= {"holdout_share": share, "low": low, "high": high}
     return pd.Series(summary, name="closest_record")
-
-
-def wilson(share: float, n: float) -> tuple[float, float]:
-    """The 95 % interval of a share among n, after Wilson.
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in wilson(0.5, 100)]
-    [0.404, 0.596]
-    >>> [wilson(0.0, n)[0] for n in (3, 172)], [wilson(1.0, n)[1] for n in (3, 172)]
-    ([0.0, 0.0], [1.0, 1.0])
-    """
-    centre = (share + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
-    half = Z95 * np.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2)) / (1 + Z95**2 / n)
-    # In theory these ends equal the share; rounding errors may move them.
-    low = 0.0 if share == 0 else max(0.0, float(centre - half))
-    return low, 1.0 if share == 1 else min(1.0, float(centre + half))

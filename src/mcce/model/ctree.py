@@ -255,11 +255,10 @@ class TestColumns:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """Dependence of the response on a column: statistic, degrees of freedom, log p-value."""
+    """Dependence of the response on a column: statistic and log p-value."""
 
     column: int
     statistic: float
-    freedom: int
     log_p: float
 
     @property
@@ -340,7 +339,7 @@ def _test_levels(
 
 
 def _dependence(column: int, statistic: float, freedom: int) -> Dependence:
-    return Dependence(column, statistic, freedom, log_survival(statistic, freedom))
+    return Dependence(column, statistic, log_survival(statistic, freedom))
 
 
 def _groups(codes: Codes, n_codes: int) -> tuple[IntArray, IntArray]:

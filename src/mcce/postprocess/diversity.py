@@ -2,10 +2,10 @@
 
 Beyond the paper, which returns the l best. Two rows ask for the same if they change the same
 features, numbers and ordered levels in the same direction; what only follows from other changes
-does not count. The searches beyond the paper return the best rows of which none asks for all that
-another one asks for, unless for less of it: at most half of one such change, and no larger change
-of any. In the paper's search with ``diversity``, a candidate is redundant if it makes every
-change of a better valid candidate, and more.
+does not count. In the searches beyond the paper, an answer that makes all changes of a better one
+is left out, unless one of these changes is at most half as large, and none is larger. In the
+paper's search with ``diversity``, a candidate is redundant if it makes every change of a better
+valid candidate, and more.
 
 With ``diversity``, a person's first ``N_POOLED_PER_ANSWER * l`` rows of that kind form the pool.
 The best of them is selected first; then, repeatedly, the one with the largest
@@ -31,7 +31,7 @@ from .ranking import Ranking
 MAX_FINITE_DISTANCE = np.finfo(np.float64).max
 # What rows ask for of a feature, beside ``OWN`` for nothing: another level has no direction.
 UP, DOWN, OTHER = OWN - 1, OWN - 2, OWN - 3
-# Who changes more than in another answer must change something by this share of it at most.
+# A change that is at most this share of another answer's asks for less.
 LESS = 0.5
 
 
@@ -78,10 +78,12 @@ def _include(codes: Codes, better: Codes) -> BoolArray:
     return included
 
 
-def differ(person: IntArray, requests: Codes, amount: FloatArray, n_wanted: int) -> BoolArray:
+def pick_different(
+    person: IntArray, directions: Codes, amount: FloatArray, n_wanted: int
+) -> BoolArray:
     """Which rows are each person's first ones that ask for different things; best rows come first.
 
-    ``requests`` have the shape (n_mutable, n_rows), and so has the ``amount`` of each change.
+    ``directions`` have the shape (n_mutable, n_rows), and so has the ``amount`` of each change.
     """
     kept, left = np.zeros(person.size, dtype=bool), np.ones(person.size, dtype=bool)
     n_kept, first_of = np.zeros((2, int(person.max(initial=-1)) + 1), dtype=np.int64)
@@ -93,15 +95,15 @@ def differ(person: IntArray, requests: Codes, amount: FloatArray, n_wanted: int)
         kept[first], first_of[person[first]] = True, first
         n_kept[person[first]] += 1
         pairs = np.stack([row, first_of[person[row]]])
-        left[row] = ~_are_alike(requests[:, pairs], amount[:, pairs])
+        left[row] = ~_are_alike(directions[:, pairs], amount[:, pairs])
 
 
-def _are_alike(requests: Codes, amount: FloatArray) -> BoolArray:
+def _are_alike(directions: Codes, amount: FloatArray) -> BoolArray:
     """Whether one row of each pair asks for all that the other one does, and no less of it.
 
     Both have the shape (n_mutable, 2, n_pairs).
     """
-    same, nothing = requests[:, 0] == requests[:, 1], requests == OWN
+    same, nothing = directions[:, 0] == directions[:, 1], directions == OWN
     has_all, is_part = ((same | nothing[:, side]).all(axis=0) for side in (1, 0))
     longer, shorter = np.where(has_all, amount, amount[:, ::-1]).transpose(1, 0, 2)
     both = ~nothing.any(axis=1)

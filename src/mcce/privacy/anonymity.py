@@ -68,7 +68,7 @@ def anonymize(
     min_pureness: float = 0.9,
     constraints: Any = None,
 ) -> Counterfactuals[FrameT]:
-    """The result with ranges and sets of values that at least ``k`` training people fit.
+    """The result with ranges and sets of values that at least ``anonymity`` training people fit.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def _tabulate(
         frame=frame,
         measures=_measure(widener, widened).set_axis(index),
         cells=index.repeat(len(features)).to_frame(index=False).join(cells),
-        k=widener.k,
+        anonymity=widener.anonymity,
         quasi_identifiers=tuple(feature.name for feature in features),
         min_pureness=widener.min_pureness,
     )
@@ -255,11 +255,11 @@ class Widener:
         columns: Sequence[WidenedColumn],
         training: Codes,
         meter: PurenessMeter,
-        k: int,
+        anonymity: int,
         min_pureness: float,
     ) -> None:
         self.answers, self.columns, self.meter = answers, columns, meter
-        self.k, self.min_pureness = k, min_pureness
+        self.anonymity, self.min_pureness = anonymity, min_pureness
         # Which columns each answer changes, shape (n_columns, n_answers).
         same = np.zeros(len(answers), dtype=bool)
         self.changed: BoolArray = np.array(
@@ -278,7 +278,7 @@ class Widener:
         for answer, own in enumerate(zip(*own_values, strict=True)):
             cells = [one.start(value) for one, value in zip(self.columns, own, strict=True)]
             widened.append(WidenedAnswer(answer, own, cells, self._count(cells)))
-        while small := [one for one in widened if one.crowd < self.k]:
+        while small := [one for one in widened if one.crowd < self.anonymity]:
             for one, cells in zip(small, self._choose(small), strict=True):
                 one.cells, one.crowd = cells, self._count(cells)
         for at in range(len(self.columns)):
@@ -355,7 +355,9 @@ class Widener:
             misses[at] = False
             counts = self._tally(at, misses.sum(axis=0) == 0)
             inner = self.columns[at].narrower(one.own[at], one.cells[at])
-            enough = [cell for cell in inner if counts[cell.codes].sum() >= self.k][:AT_ONCE]
+            enough = [cell for cell in inner if counts[cell.codes].sum() >= self.anonymity][
+                :AT_ONCE
+            ]
             if enough:
                 # The last one is the present cell: nothing may become less pure.
                 every = [*enough, one.cells[at]]
@@ -381,7 +383,7 @@ class Widener:
 
         People who miss the fewest cells count; at further levels, those who miss more.
         """
-        misses, needed = self._misses(one.cells), self.k - one.crowd
+        misses, needed = self._misses(one.cells), self.anonymity - one.crowd
         n_misses = misses.sum(axis=0)
         numbers = np.unique(n_misses[n_misses > 0])
         number = int(numbers[level]) if level < numbers.size else -1

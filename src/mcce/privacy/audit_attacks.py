@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..confidence import Z95, wilson
 from ..errors import ParameterError, SchemaError, shorten
 from ..kernels import (
     BoolArray,
@@ -38,7 +39,7 @@ from ..kernels import (
 )
 from ..metrics.evaluator import Evaluator, FrameLike, ResultLike, as_evaluator, pair, read_rows
 from ..metrics.matching import find_nearest, number_rows, shared_codes, shared_points
-from ..metrics.privacy import Z95, mutable_numbers, wilson
+from ..metrics.privacy import mutable_numbers
 from ..parameters import check_real
 from ..tables.columns import changed_cells, is_missing
 from ..tables.roles import check_names
@@ -157,7 +158,7 @@ def _check_disjoint(given: dict[str, EncodedRows]) -> None:
 
 
 def attack(
-    audited: AuditedRows, known: Known | None, seed: int
+    audited: AuditedRows, known: AttackerKnowledge | None, seed: int
 ) -> tuple[list[Figure], Scores, tuple[FloatArray, FloatArray]]:
     """All figures, those of linkage if an attacker knows something; scores and distances."""
     scores, (closest, distances) = membership_scores(audited), closest_figures(audited, seed)
@@ -320,7 +321,7 @@ def _curve(starts: IntArray, inside: FloatArray, outside: FloatArray) -> FloatAr
 
 
 @dataclass(frozen=True)
-class Known:
+class AttackerKnowledge:
     """What an attacker knows, checked."""
 
     widths: Mapping[int, float]
@@ -334,7 +335,6 @@ def class_sizes(
     quasi_identifiers: Sequence[Hashable] | Mapping[Hashable, float],
     *,
     private: Sequence[Hashable] | None = None,
-    immutable: Sequence[Hashable] | None = None,
 ) -> pd.DataFrame:
     """Count the training rows that share the quasi-identifiers of each released row.
 
@@ -343,14 +343,12 @@ def class_sizes(
     released : frame or Counterfactuals
         The rows to measure.
     training : frame or Evaluator
-        The training data; an evaluator also knows what is immutable.
+        The training data; an evaluator also knows what is immutable and left out.
     quasi_identifiers : list or mapping
         The columns that an attacker knows of everybody. A mapping says to within how much: a
         number for numeric columns, 0 or infinity for all.
     private : list, optional
         The columns that the attacker would like to know; by default all others that can change.
-    immutable : list, optional
-        Columns that cannot change: they are left out. An evaluator has them already.
 
     Returns
     -------
@@ -362,7 +360,7 @@ def class_sizes(
     Raises
     ------
     SchemaError, ParameterError
-        If a name is unknown, no quasi-identifier is left, or an evaluator gets ``immutable``.
+        If a name is unknown, or no quasi-identifier is left.
 
     Examples
     --------
@@ -376,7 +374,7 @@ def class_sizes(
     >>> class_sizes(released, training, {"age": 10, "job": 0}, private=["sum"])["k"].tolist()
     [1, 2, 1]
     """
-    evaluator = as_evaluator(training, immutable=immutable)
+    evaluator = as_evaluator(training)
     read = read_rows(released, evaluator)
     rows, index = read.after, read.explained.frame.index
     known = check_known(quasi_identifiers, private, evaluator.schema)
@@ -386,7 +384,7 @@ def class_sizes(
     return pd.DataFrame({"k": k, "homogeneous": (k > 0) & (same == k)}, index=index)
 
 
-def check_known(quasi_identifiers: Any, private: Any, schema: Schema) -> Known:
+def check_known(quasi_identifiers: Any, private: Any, schema: Schema) -> AttackerKnowledge:
     """What an attacker knows, by position."""
     frame = pd.DataFrame(columns=pd.Index(schema.names, dtype=object))
     with_widths = isinstance(quasi_identifiers, Mapping)
@@ -412,10 +410,10 @@ def check_known(quasi_identifiers: Any, private: Any, schema: Schema) -> Known:
     sensitive = [at for at in schema.mutable.tolist() if at not in kept]
     if private is not None:
         sensitive = [schema.position_of[n] for n in check_names(private, frame, "private")]
-    return Known(kept, np.array(sensitive, dtype=np.int64), excluded)
+    return AttackerKnowledge(kept, np.array(sensitive, dtype=np.int64), excluded)
 
 
-def linkage_figures(audited: AuditedRows, known: Known) -> list[Figure]:
+def linkage_figures(audited: AuditedRows, known: AttackerKnowledge) -> list[Figure]:
     """Shares of released rows with small and with homogeneous classes."""
     released = audited.rows["released"], audited.codes["released"]
     counts = {
@@ -436,7 +434,7 @@ def linkage_figures(audited: AuditedRows, known: Known) -> list[Figure]:
     return figures
 
 
-def _alike(audited: AuditedRows, known: Known) -> IntArray:
+def _alike(audited: AuditedRows, known: AttackerKnowledge) -> IntArray:
     """Numbers of released rows, the same for those whose classes have people in common.
 
     Classes of numbers that are known to within a width overlap if they are less than twice that
@@ -455,7 +453,7 @@ def _alike(audited: AuditedRows, known: Known) -> IntArray:
 
 
 def _count(
-    released: tuple[EncodedRows, Codes], real: tuple[EncodedRows, Codes], known: Known
+    released: tuple[EncodedRows, Codes], real: tuple[EncodedRows, Codes], known: AttackerKnowledge
 ) -> tuple[IntArray, IntArray]:
     """Real rows with the quasi-identifiers of each row, and those with its sensitive values too."""
     exact = [at for at, width in known.widths.items() if width == 0]

@@ -20,10 +20,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ..confidence import clopper_pearson
+from ..confidence import Z95, clopper_pearson
 from ..errors import ParameterError, shorten
 from ..kernels import FloatArray
-from ..metrics.privacy import Z95
 from ..parameters import check_real
 
 Finding = Literal["none", "hint", "leak", "reversed", "unknown"]

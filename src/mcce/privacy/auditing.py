@@ -28,7 +28,7 @@ from ..runtime.progress import without_warnings
 from ..tables.columns import Kind
 from ..tables.frames import read_frame
 from ..tables.schema import Schema
-from .audit_attacks import MIN_AUDIT_ROWS, AuditedRows, Known, attack, check_known
+from .audit_attacks import MIN_AUDIT_ROWS, AttackerKnowledge, AuditedRows, attack, check_known
 from .audit_result import PrivacyAudit
 
 QuasiIdentifiers = Sequence[Hashable] | Mapping[Hashable, float]
@@ -309,14 +309,14 @@ def _evaluator_of(explainer: Any, training: FrameLike) -> Evaluator:
     )
 
 
-def _known(evaluator: Evaluator, quasi_identifiers: Any, private: Any) -> Known | None:
+def _known(evaluator: Evaluator, quasi_identifiers: Any, private: Any) -> AttackerKnowledge | None:
     if quasi_identifiers is None:
         return None
     return check_known(quasi_identifiers, private, evaluator.schema)
 
 
 def _attack(
-    audited: AuditedRows, known: Known | None, release: str, seed: int, *, halved: bool
+    audited: AuditedRows, known: AttackerKnowledge | None, release: str, seed: int, *, halved: bool
 ) -> PrivacyAudit:
     """All figures; those of linkage if an attacker knows something."""
     evaluator, n_each = audited.evaluator, audited.n_each

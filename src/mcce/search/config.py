@@ -31,7 +31,7 @@ RANKINGS_OF_PAPER = (RANK_BY, RANK_BY[::-1], ("sparsity",), ("distance",))
 RANKINGS = RANK_BY, BY_ACTIONS
 # Draws per person, the K of the paper: of its search, and of all others.
 N_SAMPLES_OF_PAPER, N_SAMPLES = 1000, 100
-# The largest default margin whose cost in changes is hard to see; docs/search_methods.md has it.
+# The largest default margin with hardly any further changes, see docs/search_methods.md.
 MARGIN = 0.02
 # For people who still have no answer, up to this many.
 MAX_SAMPLES = 10_000
@@ -78,10 +78,10 @@ class Search:
         "plausible", 0 for "paper" and 0.01 for the others.
     extra_changes
         How many changes an answer may have beyond the fewest known to suffice for the person, if
-        that makes it better. Holds for every answer, and for the first one as far as is known
-        before further ones are looked for. None is 1 for "balanced" and "plausible", and
-        any number for "nearest". The others put the fewest changes first and accept 0 alone; their
-        further answers have as many changes as it takes.
+        that makes it better. Holds for every answer, for the first one as far as was known when it
+        was chosen. None is 1 for "balanced" and "plausible", and any number for "nearest". The
+        others always use the fewest changes, so only 0 is allowed; their further answers may need
+        more.
     max_samples
         The most draws of people without an answer. None draws no more for the paper's search, and
         up to 10,000 for the others.
@@ -221,8 +221,8 @@ class Search:
         return n_samples, max(n_samples, max_samples)
 
     @property
-    def sampling_search(self) -> Search:
-        """The search by draws and changes: this one."""
+    def by_sampling(self) -> Search:
+        """The search that samples: this one."""
         return self
 
     @property
@@ -298,8 +298,13 @@ class ExactSearch:
         )
 
     @property
-    def sampling_search(self) -> Search:
-        """The search by draws and changes: the one for people whose proof exceeds the budget."""
+    def is_paper(self) -> bool:
+        """Whether this is the paper's search."""
+        return False
+
+    @property
+    def by_sampling(self) -> Search:
+        """The search that samples: the one for people whose proof exceeds the budget."""
         return Search(
             "near",
             min_plausibility=0.0,

@@ -63,7 +63,7 @@ class ExactStage:
         if self.quick_stage is None:
             return self._run(positions)
         quick, proven = self.quick_stage.run(positions), self._run(positions)
-        left = list(proven.reasons) if self.task.request.monitor.stopped else []
+        left = list(proven.reasons) if self.task.monitor.stopped else []
         return proven.updated(quick, np.intersect1d(left, quick.answers.owner))
 
     def _run(self, positions: IntArray) -> SearchOutcome:
@@ -77,12 +77,12 @@ class ExactStage:
         proofs = [Proof(self, position) for position in block.positions.tolist()]
         self._prove(block, proofs)
         n_evaluated = sum(proof.n_scored for proof in proofs)
-        self.task.request.monitor.record(block, len(proofs), n_evaluated)
+        self.task.monitor.record(block, len(proofs), n_evaluated)
         return self._conclude(proofs, time.perf_counter() - started)
 
     def _prove(self, block: FactualBlock, proofs: Sequence[Proof]) -> None:
         """Go on until every proof is closed, or the search is stopped."""
-        monitor, n_closed, n_evaluated = self.task.request.monitor, 0, 0
+        monitor, n_closed, n_evaluated = self.task.monitor, 0, 0
         while not monitor.stopped and any(proof.is_open for proof in proofs):
             used_up = [proof for proof in proofs if proof.is_open and not proof.n_left]
             try:
@@ -199,7 +199,7 @@ class Proof:
     def _list(self, person: Person, n_best: int) -> None:
         """List at most ``n_best`` rows; after the last with this many changes go on to one more."""
         stage = self.stage
-        generator = stage.task.request.fitted.generator
+        generator = stage.task.fitted.generator
         listed = require(generator, "enumeration", ENUMERATION_NEEDED).enumerate_rows(
             person,
             n_changes=self.n_changes,

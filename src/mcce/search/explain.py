@@ -32,7 +32,7 @@ from .config import ExactSearch, ExplainSettings, Search
 from .plan import default_margin, find_answers, margins_of
 from .stage import Monitor, SearchOutcome, SearchRequest, make_request
 
-# So many accepted rows on average have the same immutable values if that is usual.
+# Immutable values are usual if on average this many accepted rows have the same ones.
 N_PEERS = 5
 
 
@@ -65,8 +65,8 @@ def explain(
     return make_counterfactuals(
         rows,
         scored,
-        measured(fitted, settings, outcome),
-        _result_rows(_as_scored(fitted, outcome.misses), {}),
+        result_rows(fitted, settings, outcome),
+        _as_result_rows(_as_scored(fitted, outcome.misses), {}),
         outcome.reasons,
         n_evaluated=monitor.n_evaluated,
         n_unstable=outcome.n_unstable,
@@ -87,7 +87,7 @@ def _as_scored(fitted: Fitted, rows: MeasuredRows) -> MeasuredRows:
 def _search(request: SearchRequest, positions: IntArray) -> tuple[SearchOutcome, bool]:
     """The outcome with what would help people without an answer, and whether it was stopped."""
     settings = request.settings
-    search = settings.search.sampling_search
+    search = settings.search.by_sampling
     try:
         outcome = find_answers(request, positions)
         stopped = request.monitor.stopped
@@ -121,7 +121,7 @@ def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
     # An exact search draws only for people beyond its budget.
     if isinstance(settings.search, ExactSearch):
         return
-    n_samples, max_samples = settings.search.sampling_search.resolve_samples(settings.n_samples)
+    n_samples, max_samples = settings.search.by_sampling.resolve_samples(settings.n_samples)
     n_bytes = max_samples * (BYTES_PER_CANDIDATE + BYTES_PER_CODE * n_mutable)
     if n_bytes > physical_memory():
         name = "n_samples" if max_samples == n_samples else "max_samples"
@@ -131,10 +131,10 @@ def _check_memory(settings: ExplainSettings, n_mutable: int) -> None:
         )
 
 
-def measured(fitted: Fitted, settings: ExplainSettings, outcome: SearchOutcome) -> ResultRows:
+def result_rows(fitted: Fitted, settings: ExplainSettings, outcome: SearchOutcome) -> ResultRows:
     """The answers of an outcome, with all their measures."""
     outcome = replace(outcome, answers=_as_scored(fitted, outcome.answers))
-    return _result_rows(outcome.answers, _further_measures(fitted, settings, outcome))
+    return _as_result_rows(outcome.answers, _further_measures(fitted, settings, outcome))
 
 
 def _min_margin(fitted: Fitted, search: Search | ExactSearch) -> float:
@@ -143,7 +143,7 @@ def _min_margin(fitted: Fitted, search: Search | ExactSearch) -> float:
     return float(search.margin or 0.0) if found is None else found[1]
 
 
-def _result_rows(answers: MeasuredRows, more: dict[str, np.ndarray]) -> ResultRows:
+def _as_result_rows(answers: MeasuredRows, more: dict[str, np.ndarray]) -> ResultRows:
     measures = {"score": answers.score, "sparsity": answers.sparsity, "gower": answers.gower}
     return ResultRows(answers.rows.as_given(), answers.owner, answers.rank, measures | more)
 

@@ -36,7 +36,7 @@ from ..kernels import (
     RowTable,
     times_seen_before,
 )
-from ..postprocess.diversity import DOWN, OTHER, UP, differ, diverse_ranks
+from ..postprocess.diversity import DOWN, OTHER, UP, diverse_ranks, pick_different
 from ..runtime.threads import map_ordered, n_threads
 from ..tables.schema import OWN
 from .costs import MAX_DISTANCE, RowMeasures
@@ -74,7 +74,7 @@ class PoolStage:
     """Search beyond the paper, for people in blocks."""
 
     pool_search: PoolSearch
-    gives_reasons: bool = False
+    explains_misses: bool = False
 
     def run(self, positions: IntArray) -> SearchOutcome:
         """Search for people, block by block; whole blocks run in threads."""
@@ -89,7 +89,7 @@ class PoolStage:
     def _run_block(self, block: FactualBlock) -> SearchOutcome:
         started, expired = time.perf_counter(), False
         loop: Loop | None = None
-        task, monitor = self.pool_search.task, self.pool_search.task.request.monitor
+        task, monitor = self.pool_search.task, self.pool_search.task.monitor
         wants_further = self.pool_search.ranking.n_counterfactuals > 1
         try:
             with task.within_deadline():
@@ -108,7 +108,7 @@ class PoolStage:
         if wants_further and not expired:
             answers, rank = FurtherAnswers(loop).answers()
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
-        if self.gives_reasons and not monitor.stopped:
+        if self.explains_misses and not monitor.stopped:
             misses, reasons = pool.misses_and_reasons(np.flatnonzero(loop.best < 0))
         monitor.record(block, block.positions.size, pool.n_evaluated)
         searched = time.perf_counter() - started - pool.seconds_scored
@@ -175,7 +175,7 @@ class Loop:
 
     def stopped(self) -> bool:
         """Report the progress; whether to stop."""
-        monitor, n_settled = self.pool_search.task.request.monitor, int(self._done.sum())
+        monitor, n_settled = self.pool_search.task.monitor, int(self._done.sum())
         return monitor.stopped or monitor.report(self._block, n_settled, self.pool.n_evaluated)
 
     def costs(self, row_ids: IntArray) -> FloatArray:
@@ -315,7 +315,7 @@ class Loop:
         self.best[pool.person[best]], self._best_cost[pool.person[best]] = best, cost[first]
 
     def keep_needed(self, good: IntArray) -> IntArray:
-        """Good rows that are not good any more with some of their changes undone."""
+        """Good rows without a needless change: no version with changes undone is good."""
         parent, child = self.sources.add_undone(good)
         needless = parent[self.pool.valid[child] & (self.pool.excluded_by[child] == MAY_RETURN)]
         return good[~np.isin(good, needless)]
@@ -431,37 +431,37 @@ class FurtherAnswers:
         return self._select(np.union1d(good, loop.best[loop.best >= 0]))
 
     def _cheapest_new(self, people: IntArray, good: IntArray, most: int) -> IntArray:
-        """The cheapest row, among those likely valid, of each request that no good row makes."""
+        """The cheapest row, likely valid, of each set of directions that no good row has."""
         loop, pool = self._loop, self._pool
         row_ids = loop.open_rows(people)
         is_complete = pool.complete[pool.person[row_ids]]
         row_ids = np.append(good, row_ids[(pool.chance(row_ids) >= LIKELY) | is_complete])
-        made = np.concatenate([pool.person[row_ids][None], self._requests(row_ids)[0]])
-        request = RowTable(len(made)).number_rows(made.T.astype(np.int32))
-        is_new = ~np.isin(request, request[: good.size])
-        row_ids, request = row_ids[is_new], request[is_new]
+        made = np.concatenate([pool.person[row_ids][None], self._directions(row_ids)[0]])
+        direction_id = RowTable(len(made)).number_rows(made.T.astype(np.int32))
+        is_new = ~np.isin(direction_id, direction_id[: good.size])
+        row_ids, direction_id = row_ids[is_new], direction_id[is_new]
         cost = loop.costs(row_ids)
         while True:
-            first = best_of_each(request, cost, row_ids)
+            first = best_of_each(direction_id, cost, row_ids)
             person = pool.person[row_ids[first]]
             n = np.where(pool.complete[person], row_ids.size, most)
             first = first[best_of_each(person, cost[first], row_ids[first], n=n)]
             if pool.may_return(row_ids[first]).all():
                 return row_ids[first]
             left = pool.excluded_by[row_ids] <= MAY_RETURN
-            row_ids, request, cost = row_ids[left], request[left], cost[left]
+            row_ids, direction_id, cost = row_ids[left], direction_id[left], cost[left]
 
-    def _requests(self, row_ids: IntArray) -> tuple[Codes, FloatArray]:
-        """What rows ask for, as :func:`differ` takes it, and how far they go."""
+    def _directions(self, row_ids: IntArray) -> tuple[Codes, FloatArray]:
+        """What rows ask for, as :func:`pick_different` takes it, and how far they go."""
         pool, factuals = self._pool, self._pool.factuals
         rows, people = pool.rows(row_ids), pool.positions[pool.person[row_ids]]
         before = self._on_scale(factuals.all_numbers[:, people], factuals.tree_codes[:, people])
         after = self._on_scale(pool.encodings.numbers(rows), pool.encodings.tree_codes(rows))
         # Levels without an order that do as well are alternatives within one answer.
-        requests = np.select([after > before, after < before], [UP, DOWN], OTHER)
+        directions = np.select([after > before, after < before], [UP, DOWN], OTHER)
         actions = pool.actions(row_ids)
-        requests = np.where(actions == OWN, OWN, requests).astype(np.int32)
-        return requests, np.where(actions == OWN, 0.0, np.abs(np.nan_to_num(after - before)))
+        directions = np.where(actions == OWN, OWN, directions).astype(np.int32)
+        return directions, np.where(actions == OWN, 0.0, np.abs(np.nan_to_num(after - before)))
 
     def _on_scale(self, numbers: FloatArray, tree_codes: Codes) -> FloatArray:
         """Numbers and ordered levels of mutable features; NaN for missing and other levels."""
@@ -488,7 +488,7 @@ class FurtherAnswers:
             return row_ids, row_ids
         order = np.lexsort((row_ids, loop.costs(row_ids), ~is_first, pool.person[row_ids]))
         row_ids = row_ids[order]
-        is_kept = differ(pool.person[row_ids], *self._requests(row_ids), ranking.n_wanted)
+        is_kept = pick_different(pool.person[row_ids], *self._directions(row_ids), ranking.n_wanted)
         row_ids = row_ids[is_kept]
         number = times_seen_before(pool.person[row_ids])
         rank = number + 1

@@ -33,7 +33,7 @@ class PaperStage:
     task: SearchTask
     ranking: Ranking
     n_samples: int
-    gives_reasons: bool = False
+    explains_misses: bool = False
 
     def with_more_draws(self, max_samples: int) -> Iterator[PaperStage]:
         """The stage with more draws each time: all of them, since scores are remembered."""
@@ -51,7 +51,7 @@ class PaperStage:
 
     def _run_blocks(self, in_blocks: Iterator[FactualBlock]) -> Iterator[SearchOutcome]:
         for prepared in map_ordered(self._prepare, in_blocks, self.task.settings.n_jobs):
-            if self.task.request.monitor.stopped:
+            if self.task.monitor.stopped:
                 return
             yield self._settle(*prepared)
 
@@ -60,7 +60,7 @@ class PaperStage:
     ) -> tuple[FactualBlock, RankedCandidates, dict[str, float]]:
         """Draw and rank: what needs no predictor, in any thread."""
         task, started = self.task, time.perf_counter()
-        fitted, draws = task.request.fitted, np.arange(self.n_samples, dtype=np.int64)
+        fitted, draws = task.fitted, np.arange(self.n_samples, dtype=np.int64)
         with task.within_deadline():
             candidates = generate(fitted.generator, task.factual_limits, block, draws, fitted.seed)
             if task.consequences is not None:
@@ -76,7 +76,7 @@ class PaperStage:
     ) -> SearchOutcome:
         """Validate: what needs the predictor."""
         task, started = self.task, time.perf_counter()
-        monitor = task.request.monitor
+        monitor = task.monitor
         validation = LazyValidation(
             ranked, task.decision, task.scores, block.group, computed_places=task.computed_places
         )
@@ -84,7 +84,7 @@ class PaperStage:
             validation.next_batch()
             monitor.report(block, int(validation.settled.sum()), validation.n_evaluated)
         misses, reasons = MeasuredRows.empty(task.factuals), dict[int, Reason]()
-        if self.gives_reasons:
+        if self.explains_misses:
             explained = _score_excluded(validation, block, monitor)
             misses, reasons = _reasons_and_misses(validation, explained)
         monitor.record(block, block.positions.size, validation.n_evaluated)

@@ -64,7 +64,7 @@ MAX_WITHDRAWN = 8
 def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     """Counterfactuals for the factuals at these positions, and reasons why others have none."""
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
-    factuals, search = request.factuals, settings.search.sampling_search
+    factuals, search = request.factuals, settings.search.by_sampling
     check_search(fitted, settings, constraints)
     computed: list[ComputedColumn] = []
     consequences = None
@@ -99,7 +99,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
 
 def _run_with_default_margin(task: SearchTask, positions: IntArray) -> SearchOutcome:
     """The first stage with the default margin, then all without it for those it leaves out."""
-    found = default_margin(task.request.fitted, task.settings.search)
+    found = default_margin(task.fitted, task.settings.search)
     if found is None:
         return _run_stages(task, positions)
     # Scores alone decide unless labels are desired.
@@ -110,10 +110,10 @@ def _run_with_default_margin(task: SearchTask, positions: IntArray) -> SearchOut
         decision=replace(found[0], rule=task.decision.rule),
         scores=task.scores if isinstance(desired, Interval) else task.scores.cleared(),
     )
-    # A margin matters less than relations, and than what is not to be advised.
+    # Only the first stage: a margin is given up before relations are, or what is discouraged comes.
     outcome = _run_confirmed(strict, _stages(strict)[0], positions)
     left = np.setdiff1d(positions, outcome.answers.owner)
-    if not left.size or task.request.monitor.stopped:
+    if not left.size or task.monitor.stopped:
         return outcome
     outcome = replace(outcome, misjudged=frozenset())
     if isinstance(desired, Interval):
@@ -123,9 +123,9 @@ def _run_with_default_margin(task: SearchTask, positions: IntArray) -> SearchOut
 
 def default_margin(fitted: Fitted, search: Search | ExactSearch) -> tuple[Decision, float] | None:
     """The decision with the default margin of a search, and the margin; None for none."""
-    if search.margin is not None or search.sampling_search.max_evaluations is not None:
+    if search.margin is not None or search.by_sampling.max_evaluations is not None:
         return None
-    share = DEFAULTS[search.sampling_search.name].margin
+    share = DEFAULTS[search.by_sampling.name].margin
     return margins_of(fitted).require(share)
 
 
@@ -163,7 +163,7 @@ def _run_stages(task: SearchTask, positions: IntArray) -> SearchOutcome:
     outcome = _run_confirmed(task, first, positions)
     for stage in others:
         left = outcome.reasons.keys() - outcome.proven
-        if not left or task.request.monitor.stopped:
+        if not left or task.monitor.stopped:
             break
         positions = np.array(sorted(left), dtype=np.int64)
         outcome = outcome.updated(_run_confirmed(task, stage, positions), positions)
@@ -177,7 +177,7 @@ def _run_confirmed(task: SearchTask, stage: Stage, positions: IntArray) -> Searc
     """
     outcome, failed = _confirm(task, stage.run(positions))
     for _ in range(MAX_WITHDRAWN - 1):
-        if not failed.size or task.request.monitor.stopped:
+        if not failed.size or task.monitor.stopped:
             break
         again, failed_again = _confirm(task, stage.run(failed))
         outcome, failed = _update(task, outcome, again, failed), failed_again
@@ -208,7 +208,7 @@ def _confirm(task: SearchTask, outcome: SearchOutcome) -> tuple[SearchOutcome, I
     answers = outcome.answers
     # By their values alone, whatever the search knows of their codes.
     given = GivenRows(task.factuals, answers.owner, answers.frame)
-    broken = task.request.constraints.broken(given)
+    broken = task.constraints.broken(given)
     for name, breaks in broken.items():
         if breaks.any():
             raise ConstraintError(
@@ -243,21 +243,21 @@ def _stages(task: SearchTask) -> list[Stage]:
     search uses the enforced ones alone: its proof is about one set of rows. Discouraged changes are
     left to the last stages. Reasons are left to the very last: they take further scores.
     """
-    search, constraints = task.settings.search, task.request.constraints
-    kept = kept_relations(task.request.fitted, task.settings, constraints)
+    search, constraints = task.settings.search, task.constraints
+    kept = kept_relations(task.fitted, task.settings, constraints)
     enforced = [found for found in kept if found.enforced]
     all_first = len(enforced) < len(kept) and not isinstance(search, ExactSearch)
     tasks, in_turn = [task], [kept, enforced] if all_first else [enforced]
-    if constraints.discouraged and not search.sampling_search.is_paper:
+    if constraints.discouraged and not search.is_paper:
         limits = _factual_limits(task.request, task.consequences, constraints.without_discouraged)
         tasks.insert(0, replace(task, factual_limits=limits, excludes_discouraged=True))
     stages: list[PaperStage | PoolStage] = []
     for one_task, relations in product(tasks, in_turn):
-        if search.sampling_search.is_paper:
+        if search.is_paper:
             stages += _paper_stages(one_task, relations)
         else:
             stages.append(_pool_stage(one_task, relations))
-    last = replace(stages[-1], gives_reasons=task.request.gives_reasons)
+    last = replace(stages[-1], explains_misses=task.request.gives_reasons)
     in_order: list[Stage] = [*stages[:-1], last]
     if isinstance(search, ExactSearch):
         in_order.insert(0, _exact_stage(task, search, stages[0], enforced))
@@ -266,7 +266,7 @@ def _stages(task: SearchTask) -> list[Stage]:
 
 def _paper_stages(task: SearchTask, relations: Sequence[FoundRelation]) -> Iterator[PaperStage]:
     """The paper's search, with copies of training rows only where there is nothing else."""
-    search = task.settings.search.sampling_search
+    search = task.settings.search.by_sampling
     n_samples, max_samples = search.resolve_samples(task.settings.n_samples)
     in_turn: tuple[Copies | None, ...] = "never", "allow"
     for copies in in_turn if search.copies == "last" else [search.copies]:
@@ -283,7 +283,7 @@ def _pool_stage(task: SearchTask, relations: Sequence[FoundRelation]) -> PoolSta
     from .loop import PoolStage
     from .pool import PoolSearch
 
-    search, fitted = task.settings.search.sampling_search, task.request.fitted
+    search, fitted = task.settings.search.by_sampling, task.fitted
     model = fitted.plausibility
     n_samples, max_samples = search.resolve_samples(task.settings.n_samples)
     # A search sets what was left out.
@@ -316,9 +316,8 @@ def _exact_stage(
     """
     from .exact import ExactStage
 
-    fitted, constraints = task.request.fitted, task.request.constraints
-    sampling_search = search.sampling_search
-    rules = row_rules(fitted, sampling_search, constraints, relations, task.column_cache)
+    fitted, constraints = task.fitted, task.constraints
+    rules = row_rules(fitted, search.by_sampling, constraints, relations, task.column_cache)
     # A bound on the changes of all features also bounds the proof.
     bounds = [] if rules.max_sparsity is None else [rules.max_sparsity]
     bounds += [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]

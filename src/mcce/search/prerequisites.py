@@ -150,7 +150,7 @@ def with_held_columns(
     Ignored columns may have to follow others, so that an answer is plausible. The paper's search
     changes them all.
     """
-    if settings.search.sampling_search.is_paper or not fitted.flags:
+    if settings.search.is_paper or not fitted.flags:
         return constraints
     named = {*(() if mutable is None else mutable)}
     named |= {name for one in constraints.listed for name in one.features}

@@ -91,7 +91,7 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
 
     Where only the required plausibility is in the way, the best such row is the nearest miss.
     """
-    is_bounded = request.settings.search.sampling_search.max_evaluations is not None
+    is_bounded = request.settings.search.by_sampling.max_evaluations is not None
     if request.monitor.stopped or not request.fitted.n_desired or is_bounded:
         return outcome
     started = time.perf_counter()
@@ -129,7 +129,7 @@ def add_remedies(request: SearchRequest, outcome: SearchOutcome) -> SearchOutcom
 
 def _brief(request: SearchRequest) -> SearchRequest:
     """The same request with few draws, for one answer of each person and no reasons."""
-    settings, search = request.settings, request.settings.search.sampling_search
+    settings, search = request.settings, request.settings.search.by_sampling
     n_samples = min(N_BRIEF_SAMPLES, settings.n_samples or N_BRIEF_SAMPLES)
     settings = replace(settings, n_samples=n_samples, n_counterfactuals=1, diversity=None)
     settings = replace(settings, search=replace(search, max_samples=n_samples))
@@ -141,7 +141,7 @@ def _brief(request: SearchRequest) -> SearchRequest:
 def _keep_everything(request: SearchRequest, relaxed: MeasuredRows) -> BoolArray:
     """Which answers of a relaxed search keep everything that the search itself requires."""
     constraints, settings = request.constraints, request.settings
-    search, fitted = settings.search.sampling_search, request.fitted
+    search, fitted = settings.search.by_sampling, request.fitted
     relations = kept_relations(fitted, settings, constraints)
     enforced = [found for found in relations if found.enforced]
     rules = row_rules(fitted, search, constraints, enforced, {})

@@ -93,7 +93,7 @@ class Sources:
     def __init__(self, pool_search: PoolSearch, block: FactualBlock) -> None:
         self.pool_search, self.task = pool_search, pool_search.task
         task, factuals, schema = self.task, self.task.factuals, self.task.factuals.schema
-        tables = tables_of(task.request.fitted.generator, factuals)
+        tables = tables_of(task.fitted.generator, factuals)
         self.pool = Pool(pool_search, block.positions, tables)
         self._by_position = np.argsort(block.positions)
         self._limits = task.factual_limits.limits(block.positions, schema.features)
@@ -183,7 +183,7 @@ class Sources:
         Columns that follow from changes are recomputed when rows are added.
         """
         pool, task, draws = self.pool, self.task, np.arange(start, end, dtype=np.int64)
-        fitted, limits = task.request.fitted, task.factual_limits
+        fitted, limits = task.fitted, task.factual_limits
         generator = fitted.generator
         if not draws.size:
             return
@@ -455,9 +455,9 @@ class FeatureSets:
 
     def __init__(self, task: SearchTask) -> None:
         set_of = np.arange(task.factuals.schema.mutable.size)
-        for constraint in task.request.constraints.of_rows:
+        for constraint in task.constraints.of_rows:
             if isinstance(constraint, Together):
-                places = task.request.constraints.mutable_places(constraint)
+                places = task.constraints.mutable_places(constraint)
                 linked = np.isin(set_of, set_of[places])
                 set_of[linked] = set_of[linked].min()
         self.free: BoolArray = np.ones(set_of.size, dtype=bool)

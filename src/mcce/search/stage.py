@@ -125,11 +125,12 @@ class SearchRequest:
     monitor: Monitor
     # By time.monotonic().
     deadline: float = math.inf
-    # Without reasons, the paper's search draws all at once.
+    # Whether to find out why people have no answer. Without that, the paper's search draws
+    # ``max_samples`` at once instead of doubling.
     gives_reasons: bool = True
     # Whether a search beyond the paper adds rows for people without an answer.
     widens: bool = True
-    # The same for answers that need not last.
+    # The same request without required survival; None if none is required.
     without_survival: SearchRequest | None = None
 
 
@@ -175,6 +176,21 @@ class SearchTask:
     def settings(self) -> ExplainSettings:
         """The settings of the call."""
         return self.request.settings
+
+    @property
+    def fitted(self) -> Fitted:
+        """What ``fit`` learned."""
+        return self.request.fitted
+
+    @property
+    def constraints(self) -> Constraints:
+        """The constraints of the call."""
+        return self.request.constraints
+
+    @property
+    def monitor(self) -> Monitor:
+        """The progress of the call."""
+        return self.request.monitor
 
     @property
     def factuals(self) -> EncodedRows:
@@ -274,7 +290,7 @@ def run_blocks(
 
     The reason of those who have neither an answer nor a reason is STOPPED.
     """
-    monitor, parts = task.request.monitor, list[SearchOutcome]()
+    monitor, parts = task.monitor, list[SearchOutcome]()
     monitor.start(positions.size)
     try:
         for part in run(takewhile(lambda _: not monitor.stopped, in_blocks)):

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...confidence import Z95
 from ...errors import ParameterError, shorten
 from ...kernels import FloatArray
-from ...metrics.privacy import Z95
 from ...privacy.audit_result import PrivacyAudit
 from ..labels import Labels
 from ..language import Language
