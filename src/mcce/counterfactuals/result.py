@@ -359,8 +359,9 @@ class Counterfactuals(Generic[FrameT]):
         list of dict
             One for each person: the columns of ``people``, the label ``factual``, the person's row
             as ``person``, and ``counterfactuals``, each with ``rank``, ``row``, ``measures`` and
-            ``changes``. Missing cells and undefined numbers are None, dates and durations are in ISO 8601, infinite
-            numbers are "Infinity" or "-Infinity", and any other object is its string.
+            ``changes``. Missing cells and undefined numbers are None, dates and durations are in
+            ISO 8601, infinite numbers are "Infinity" or "-Infinity", and any other object is its
+            string.
 
         Raises
         ------
