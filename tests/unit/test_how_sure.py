@@ -202,7 +202,9 @@ def steep(frame):
     return np.where(frame["kind"] == "x", 0.9, 0.2 + 0.32 * (frame["a"] >= 10))
 
 
-@pytest.mark.parametrize("rules", [(), [constraints.discouraged("kind", levels=["x"])]], ids=["free", "rule"])
+@pytest.mark.parametrize(
+    "rules", [(), [constraints.discouraged("kind", levels=["x"])]], ids=["free", "rule"]
+)
 def test_a_narrow_answer_comes_after_one_that_asks_for_no_more_and_is_not_discouraged(rules):
     explainer = MCCE(steep, (0.5, 1.0), search="near", n_counterfactuals=3, random_state=0)
     declined = people()[lambda rows: steep(rows) < 0.5]

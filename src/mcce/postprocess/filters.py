@@ -191,9 +191,9 @@ class KeepsRelation:
 
     def _rounding(self, schema: Schema) -> float:
         """How far rounding may move a recomputed value."""
-        from ..relations.relation import Equality
+        from ..relations.kinds import Equation
 
-        if not isinstance(self.relation, Equality):
+        if not isinstance(self.relation, Equation) or self.relation.is_bound:
             return 0.0
         target = schema.features[schema.position_of[self.relation.target]]
         return target.resolution / 2 + 2 * self.relation.rounding

@@ -30,10 +30,11 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
 from ..tables.columns import as_numbers, is_time
 from ..tables.features import ULPS, Feature, epsilon
 from ..tables.schema import OWN, EncodedRows, Schema
-from .kinds import Dependency, Equivalence, Linear
-from .relation import Equality, FoundRelation, match_values, values_of
+from .kinds import Dependency, Equation, Equivalence
+from .relation import FoundRelation, match_values, values_of
+from .views import Sum
 
-Rule: TypeAlias = Derived | Equality | Dependency
+Rule: TypeAlias = Derived | Equation | Dependency
 # Smaller integers are exact in float64; columns with larger ones are not computed.
 MAX_EXACT_INTEGER = 2.0**53
 # Of a column with at most so many numbers, no others are computed.
@@ -67,7 +68,7 @@ def computed_columns(
     chosen: dict[int, ComputedColumn] = {}
     for given in [*constraints.derived, *_followed(relations, schema)]:
         rules: Sequence[Rule] = [given]
-        if isinstance(given, Linear) and schema.names.index(given.target) in chosen:
+        if _is_sum(given) and schema.position_of[given.target] in chosen:
             rules = _solutions(given, schema)
         for rule in rules:
             computed = _computed_by(rule, schema)
@@ -84,7 +85,7 @@ def computed_columns(
 def _computed_by(rule: Rule, schema: Schema) -> ComputedColumn | None:
     """The column that a rule computes from others; None if it cannot follow them."""
     sources = [name for name in rule.features if name != rule.target]
-    column, *inputs = (schema.names.index(name) for name in (rule.target, *sources))
+    column, *inputs = (schema.position_of[name] for name in (rule.target, *sources))
     place_of = {int(mutable): place for place, mutable in enumerate(schema.mutable)}
     actions = np.array([place_of[one] for one in inputs if one in place_of], dtype=np.int64)
     if column not in place_of or not actions.size or not _is_suitable(rule, schema):
@@ -93,45 +94,50 @@ def _computed_by(rule: Rule, schema: Schema) -> ComputedColumn | None:
     return ComputedColumn(rule, feature, column, place, tuple(inputs), actions)
 
 
-def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equality | Dependency]:
+def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equation | Dependency]:
     """The relations by which a column follows others: formulas first.
 
     Sums come last of the formulas, since only they can be solved otherwise.
     """
-    formulas, tables = list[Equality](), list[Dependency]()
+    formulas, tables = list[Equation](), list[Dependency]()
     for one in found:
+        relation = one.relation
         # Of one that rows break, it is uncertain which column is computed, unless it is exact.
-        if isinstance(one.relation, Equality):
-            formulas += [one.relation] if one.enforced or one.relation.tolerance == 0 else []
+        if isinstance(relation, Equation) and (one.enforced or relation.tolerance == 0):
+            formulas += [] if relation.is_bound else [relation]
         # Answers may break those that are not enforced.
-        elif one.enforced and isinstance(one.relation, Dependency):
-            tables.append(one.relation)
-        elif one.enforced and isinstance(one.relation, Equivalence):
-            tables += _both_ways(one.relation, schema)
-    formulas.sort(key=lambda one: isinstance(one, Linear))
-    tables.sort(key=lambda one: -schema.names.index(one.result))
+        elif one.enforced and isinstance(relation, Dependency):
+            tables.append(relation)
+        elif one.enforced and isinstance(relation, Equivalence):
+            tables += _as_table(relation, schema)
+    formulas.sort(key=_is_sum)
+    tables.sort(key=lambda one: -schema.position_of[one.result])
     return [*formulas, *tables]
 
 
-def _both_ways(relation: Equivalence, schema: Schema) -> list[Dependency]:
-    """An equivalence as dependencies; none unless both columns have two values."""
-    columns = []
-    for side in (relation.first, relation.second):
-        values = values_of(schema.features[schema.names.index(side.feature)])
-        if len(values) != 2 or side.value not in values:
-            return []
-        columns.append(values if values[0] == side.value else values[::-1])
-    one, other = relation.first.feature, relation.second.feature
-    tables = [tuple(zip(*order, strict=True)) for order in (columns, columns[::-1])]
-    return [Dependency(one, other, tables[0]), Dependency(other, one, tables[1])]
+def _as_table(relation: Equivalence, schema: Schema) -> list[Dependency]:
+    """An equivalence as a table for a column of two values, the later one of two; else none."""
+    sides = [(schema.position_of[side.of[0]], side) for side in relation.operands]
+    tables = list[Dependency]()
+    for (_, cause), (position, side) in (sides, sides[::-1]):
+        values = values_of(schema.features[position])
+        if len(values) == 2:
+            values.sort(key=lambda value: value in side.values)
+            pairs = tuple(zip((0.0, 1.0), values, strict=True))
+            tables.append(Dependency(cause, side.of[0], pairs))
+    return tables
 
 
-def _solutions(rule: Linear, schema: Schema) -> list[Linear]:
+def _is_sum(rule: Rule) -> bool:
+    return isinstance(rule, Equation) and isinstance(rule.formula, Sum)
+
+
+def _solutions(rule: Equation, schema: Schema) -> list[Equation]:
     """A sum solved for each of its columns, those with the most values first."""
-    n_codes = {feature.name: feature.n_codes for feature in schema.features}
-    terms = [name for name, _ in rule.terms if name in n_codes]
-    names = sorted(terms, key=lambda name: -n_codes[name])
-    return [rule.solved_for(name) for name in names]
+    at = schema.position_of
+    terms = [name for name in rule.formula.of if name in at]
+    terms.sort(key=lambda name: -schema.features[at[name]].n_codes)
+    return [rule.solved_for(name) for name in terms]
 
 
 def _is_suitable(rule: Rule, schema: Schema) -> bool:
@@ -241,17 +247,21 @@ class FormulaFollower:
     """A number that a formula gives: it keeps the person's own deviation from the formula."""
 
     def __init__(
-        self, computed: ComputedColumn, rule: Derived | Equality, rows: EncodedRows
+        self, computed: ComputedColumn, rule: Derived | Equation, rows: EncodedRows
     ) -> None:
         self._place, self._rule, feature = computed.place, rule, computed.feature
-        self._formula = rule.compute(rows.frame)
+        self._formula = (
+            rule.formula.numbers(rows.frame)
+            if isinstance(rule, Equation)
+            else rule.compute(rows.frame)
+        )
         self._own = as_numbers(rows.frame.iloc[:, computed.column])
         self._column_cache: ColumnCache = {}
         self._n_decimals = feature.decimals
         if isinstance(rule, Derived):
             self._relative, self._most, self._slack = False, rule.allowed_deviation(feature), 0.0
         else:
-            self._relative, self._most, self._slack = rule.relative, rule.tolerance, rule.rounding
+            self._relative, self._most, self._slack = rule.relative, rule.high, rule.rounding
         # A relation that was found holds where its formula is undefined, so the value stays.
         self._may_be_missing = isinstance(rule, Derived) and feature.has_missing
         self._known = known = feature.known_numbers
@@ -281,8 +291,8 @@ class FormulaFollower:
 
     def _compute(self, columns: CandidateColumns) -> FloatArray:
         """What the formula gives."""
-        if not isinstance(self._rule, Derived):
-            return self._rule.compute(columns)
+        if isinstance(self._rule, Equation):
+            return self._rule.formula.numbers(columns)
         names = self._rule.features[1:]
         return self._rule.compute(
             pd.DataFrame({name: columns.read(name, to_floats, "formula") for name in names})

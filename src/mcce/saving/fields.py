@@ -30,18 +30,10 @@ from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_
 from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
 from ..predictors.decision import Decision, Interval, LabelMeasure, LabelRule
 from ..relations.discovery import most_relations
-from ..relations.kinds import (
-    Bound,
-    Dependency,
-    Equivalence,
-    HasValue,
-    Linear,
-    Ordering,
-    Product,
-    Ratio,
-)
+from ..relations.dates import DATE_PARTS, DateView
+from ..relations.kinds import Dependency, Equation, Equivalence, Ordering
 from ..relations.relation import FoundRelation, View
-from ..relations.views import DATE_PARTS, DateView, Steps
+from ..relations.views import Amounts, HasValue, Product, Steps, Sum
 from ..tables.columns import is_time
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
@@ -160,22 +152,23 @@ def _nothing(value: Any, known: Known) -> None:
 
 
 def _one_of(*classes: type[Any]) -> Kind:
-    """A value of one of these classes, each of which says its kind."""
-    by_kind = {of.kind: _part(of) for of in classes}
+    """A value of one of these classes, with the name of its class."""
+    by_name = {of.__name__: _part(of) for of in classes}
 
     def read(plain: Any, known: Known) -> Any:
-        [(kind, parts)] = plain.items()
-        return by_kind[kind].read(parts, known)
+        [(name, parts)] = plain.items()
+        return by_name[name].read(parts, known)
 
-    return Kind(read, lambda value: {value.kind: by_kind[value.kind].write(value)})
+    return Kind(read, lambda one: {type(one).__name__: by_name[type(one).__name__].write(one)})
 
 
 def _operand(column: Kind) -> Kind:
     """A column, or what is computed from columns."""
-    views = _one_of(DateView, Steps)
+    views = _one_of(*VIEWS)
+    names = {of.__name__ for of in VIEWS}
 
     def read(plain: Any, known: Known) -> Hashable:
-        is_view = isinstance(plain, dict) and plain.keys() <= {DateView.kind, Steps.kind}
+        is_view = isinstance(plain, dict) and plain.keys() <= names
         return (views if is_view else column).read(plain, known)
 
     return Kind(read, lambda one: (views if isinstance(one, View) else column).write(one))
@@ -214,6 +207,7 @@ def _read_weight(plain: Any, known: Known) -> float:
     return weight
 
 
+VIEWS = Amounts, DateView, Steps, Sum
 NUMBER, SHARE, POSITIVE = _number(), _number(0.0, 1.0), _number(0.0)
 FLAG, POSITION = _choice(False, True), _whole(2**31 - 1)
 CELL = Kind(lambda plain, known: unpack_cell(plain), lambda value: pack(value, "a relation"))
@@ -228,7 +222,6 @@ THRESHOLD = Kind(
     lambda plain, known: math.nan if plain is None else NUMBER.read(plain, known),
     lambda number: None if math.isnan(number) else number,
 )
-EQUALITY = {"tolerance": POSITIVE, "relative": FLAG, "rounding": POSITIVE}
 FIELDS: dict[type[Any], dict[str, Kind]] = {
     LabelRule: {"measure": _choice(*get_args(LabelMeasure)), "low": NUMBER, "high": NUMBER},
     Flag: {"position": POSITION, "evidence": _choice(*EVIDENCE)},
@@ -253,23 +246,28 @@ FIELDS: dict[type[Any], dict[str, Kind]] = {
     },
     Calibration: {"parts": _several(TAIL), "usual": TAIL, "rare": _optional(TAIL)},
     FoundRelation: {
-        "relation": _one_of(Linear, Product, Ratio, Bound, Ordering, Equivalence, Dependency),
+        "relation": _one_of(Equation, Ordering, Equivalence, Dependency),
         "share": SHARE,
         "n_rows": _whole(2**53),
         "p_value": SHARE,
         "enforced": FLAG,
     },
-    Linear: EQUALITY
-    | {
+    Equation: {
         "result": NUMERIC,
-        "terms": _several(_pair(NUMBERS, WEIGHT)),
-        "amounts": _several(_pair(ANY_COLUMN, _several(_pair(CELL, NUMBER)))),
-        "constant": NUMBER,
+        "formula": _one_of(Sum, Product),
+        "low": NUMBER,
+        "high": NUMBER,
+        "relative": FLAG,
+        "rounding": POSITIVE,
+        "is_bound": FLAG,
     },
-    Product: EQUALITY | {"result": NUMERIC, "first": NUMBERS, "second": NUMBERS, "factor": NUMBER},
-    Ratio: EQUALITY
-    | {"result": NUMERIC, "numerator": NUMBERS, "denominator": NUMBERS, "factor": NUMBER},
-    Bound: {"formula": _one_of(Linear, Product), "low": NUMBER, "high": NUMBER, "relative": FLAG},
+    Sum: {"of": _several(NUMBERS), "weights": _several(WEIGHT), "constant": NUMBER},
+    Product: {
+        "of": _several(NUMBERS),
+        "powers": _several(_choice(-2, -1, 1, 2)),
+        "factor": NUMBER,
+    },
+    Amounts: {"of": _several(ANY_COLUMN), "amounts": _several(_pair(CELL, NUMBER))},
     Ordering: {
         "lower": DATES,
         "upper": DATES,
@@ -277,7 +275,7 @@ FIELDS: dict[type[Any], dict[str, Kind]] = {
         "offset": NUMBER,
         "factor": _number(low=5e-324),
     },
-    HasValue: {"feature": ANY_COLUMN, "value": CELL},
+    HasValue: {"of": _several(ANY_COLUMN), "values": _several(CELL)},
     Equivalence: {"first": _part(HasValue), "second": _part(HasValue)},
     Dependency: {
         "determinant": ANY_OPERAND,
@@ -289,17 +287,20 @@ FIELDS: dict[type[Any], dict[str, Kind]] = {
 }
 
 
-def _check_ends(value: LabelRule | Bound, known: Known) -> None:
+def _check_ends(value: LabelRule | Equation, known: Known) -> None:
     ensure(value.low <= value.high, "a range has its ends out of order")
 
 
-def _check_levels(relation: Linear | Dependency, known: Known) -> None:
-    tables = (
-        [relation.values] if isinstance(relation, Dependency) else dict(relation.amounts).values()
-    )
-    for table in tables:
-        values = check_hashes([value for value, _ in table])
-        ensure(len(set(values)) == len(values), "a relation names a value twice")
+def _check_lengths(formula: Sum | Product, known: Known) -> None:
+    of_each = formula.weights if isinstance(formula, Sum) else formula.powers
+    ensure(len(of_each) == len(formula.of) > 0, "a formula has another number of columns")
+
+
+def _check_values(one: Amounts | Dependency | HasValue, known: Known) -> None:
+    pairs = one.amounts if isinstance(one, Amounts) else one.values
+    given = pairs if isinstance(one, HasValue) else (value for value, _ in pairs)
+    values = check_hashes([*given])
+    ensure(len(set(values)) == len(values), "a relation names a value twice")
 
 
 def _check_relation(found: FoundRelation, known: Known) -> None:
@@ -334,9 +335,12 @@ def _check_calibration(calibration: Calibration, known: Known) -> None:
 
 BETWEEN: dict[type[Any], Callable[[Any, Known], None]] = {
     LabelRule: _check_ends,
-    Bound: _check_ends,
-    Linear: _check_levels,
-    Dependency: _check_levels,
+    Equation: _check_ends,
+    Sum: _check_lengths,
+    Product: _check_lengths,
+    Amounts: _check_values,
+    HasValue: _check_values,
+    Dependency: _check_values,
     FoundRelation: _check_relation,
     Surrogate: _check_surrogate,
     Conditional: _check_conditional,
