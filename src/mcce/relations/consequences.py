@@ -14,7 +14,7 @@ or its few values, it keeps the person's value, and the filter of the rule exclu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
@@ -23,18 +23,26 @@ import numpy as np
 import pandas as pd
 
 from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, GrowingTables
+from ..constraints import conditions
 from ..constraints.collection import Constraints
-from ..constraints.conditions import to_floats
 from ..constraints.derived import Derived
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
-from ..tables.columns import as_numbers, is_time
+from ..tables.columns import is_time
 from ..tables.features import ULPS, Feature, epsilon
 from ..tables.schema import OWN, EncodedRows, Schema
 from .kinds import Dependency, Equation, Equivalence
-from .relation import FoundRelation, match_values, values_of
+from .relation import (
+    FoundRelation,
+    Rows,
+    View,
+    match_values,
+    numbers_of,
+    read_cells,
+    values_of,
+)
 from .views import Sum
 
-Rule: TypeAlias = Derived | Equation | Dependency
+Rule: TypeAlias = Equation | Dependency
 # Smaller integers are exact in float64; columns with larger ones are not computed.
 MAX_EXACT_INTEGER = 2.0**53
 # Of a column with at most so many numbers, no others are computed.
@@ -54,6 +62,24 @@ class ComputedColumn:
     actions: IntArray
 
 
+@dataclass(frozen=True)
+class Declared(View):
+    """The number that a formula of the user gives."""
+
+    of: tuple[Hashable, ...]
+    formula: conditions.Formula
+
+    @property
+    def name(self) -> str:
+        """The formula as it was written."""
+        return self.formula.text
+
+    def numbers(self, rows: Rows) -> FloatArray:
+        """The number of each row, NaN where it is undefined."""
+        cells = {name: read_cells(rows, name, conditions.to_floats, "formula") for name in self.of}
+        return self.formula(pd.DataFrame(cells))
+
+
 def computed_columns(
     relations: Sequence[FoundRelation], constraints: Constraints
 ) -> list[ComputedColumn]:
@@ -62,16 +88,15 @@ def computed_columns(
     A column is left out if it is immutable, if nothing that it follows from is mutable, or if it
     would follow from itself; formulas give numbers alone. Of two formulas for one column, the
     second is solved for its feature with the most values, since computed columns usually have the
-    most. Of two columns that determine each other, the later one follows: they have as many values.
+    most.
     """
     schema = constraints.schema
     chosen: dict[int, ComputedColumn] = {}
-    for given in [*constraints.derived, *_followed(relations, schema)]:
-        rules: Sequence[Rule] = [given]
-        if _is_sum(given) and schema.position_of[given.target] in chosen:
-            rules = _solutions(given, schema)
-        for rule in rules:
-            computed = _computed_by(rule, schema)
+    declared = [_as_equation(one, schema) for one in constraints.derived]
+    for rule in [*declared, *_followed(relations, schema)]:
+        is_taken = schema.position_of[rule.target] in chosen
+        for way in _solutions(rule, schema) if is_taken else [rule]:
+            computed = _computed_by(way, schema)
             if computed is None or computed.column in chosen:
                 continue
             try:
@@ -80,6 +105,12 @@ def computed_columns(
                 continue
             break
     return list(chosen.values())
+
+
+def _as_equation(derived: Derived, schema: Schema) -> Equation:
+    """A formula of the user, with the deviation that it may have."""
+    most = derived.allowed_deviation(schema.features[schema.position_of[derived.target]])
+    return Equation(derived.target, Declared(derived.features[1:], derived.formula), -most, most)
 
 
 def _computed_by(rule: Rule, schema: Schema) -> ComputedColumn | None:
@@ -94,10 +125,11 @@ def _computed_by(rule: Rule, schema: Schema) -> ComputedColumn | None:
     return ComputedColumn(rule, feature, column, place, tuple(inputs), actions)
 
 
-def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equation | Dependency]:
+def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Rule]:
     """The relations by which a column follows others: formulas first.
 
-    Sums come last of the formulas, since only they can be solved otherwise.
+    Sums come last of the formulas, since only they can be solved otherwise. Of two columns that
+    determine each other, the later one follows: they have as many values.
     """
     formulas, tables = list[Equation](), list[Dependency]()
     for one in found:
@@ -109,44 +141,39 @@ def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Equation |
         elif one.enforced and isinstance(relation, Dependency):
             tables.append(relation)
         elif one.enforced and isinstance(relation, Equivalence):
-            tables += _as_table(relation, schema)
-    formulas.sort(key=_is_sum)
+            tables += _as_tables(relation, schema)
+    formulas.sort(key=lambda one: isinstance(one.formula, Sum))
     tables.sort(key=lambda one: -schema.position_of[one.result])
     return [*formulas, *tables]
 
 
-def _as_table(relation: Equivalence, schema: Schema) -> list[Dependency]:
-    """An equivalence as a table for a column of two values, the later one of two; else none."""
-    sides = [(schema.position_of[side.of[0]], side) for side in relation.operands]
-    tables = list[Dependency]()
-    for (_, cause), (position, side) in (sides, sides[::-1]):
-        values = values_of(schema.features[position])
+def _as_tables(relation: Equivalence, schema: Schema) -> Iterator[Dependency]:
+    """An equivalence as a table for each of its columns that has two values."""
+    sides = relation.first, relation.second
+    for cause, side in (sides, sides[::-1]):
+        values = values_of(schema.features[schema.position_of[side.of[0]]])
         if len(values) == 2:
             values.sort(key=lambda value: value in side.values)
-            pairs = tuple(zip((0.0, 1.0), values, strict=True))
-            tables.append(Dependency(cause, side.of[0], pairs))
-    return tables
+            yield Dependency(cause, side.of[0], tuple(zip((0.0, 1.0), values, strict=True)))
 
 
-def _is_sum(rule: Rule) -> bool:
-    return isinstance(rule, Equation) and isinstance(rule.formula, Sum)
-
-
-def _solutions(rule: Equation, schema: Schema) -> list[Equation]:
+def _solutions(rule: Rule, schema: Schema) -> list[Equation]:
     """A sum solved for each of its columns, those with the most values first."""
+    if not isinstance(rule, Equation) or not isinstance(rule.formula, Sum):
+        return []
     at = schema.position_of
-    terms = [name for name in rule.formula.of if name in at]
-    terms.sort(key=lambda name: -schema.features[at[name]].n_codes)
-    return [rule.solved_for(name) for name in terms]
+    names = [name for name in rule.formula.of if name in at]
+    names.sort(key=lambda name: -schema.features[at[name]].n_codes)
+    return [rule.solved_for(name) for name in names]
 
 
 def _is_suitable(rule: Rule, schema: Schema) -> bool:
     """Whether the target can hold what a rule gives, and a table tells its values apart."""
-    by_name = {feature.name: feature for feature in schema.features}
-    if not isinstance(rule, Dependency):
-        return by_name[rule.target].is_number
+    if isinstance(rule, Equation):
+        return schema.features[schema.position_of[rule.target]].is_number
     # Tables hold numbers as float64, which merges integers beyond 2**53; times have units.
-    features = [by_name[name] for name in rule.operands if name in by_name]
+    at = schema.position_of
+    features = [schema.features[at[name]] for name in rule.operands if name in at]
     return not any(
         is_time(one.table.dtype)
         or (one.numbers is not None and np.unique(one.numbers).size < one.n_codes)
@@ -154,7 +181,7 @@ def _is_suitable(rule: Rule, schema: Schema) -> bool:
     )
 
 
-def _in_order(chosen: Mapping[int, ComputedColumn]) -> dict[int, ComputedColumn]:
+def _in_order(chosen: dict[int, ComputedColumn]) -> dict[int, ComputedColumn]:
     """The columns, each after those that it follows from."""
     inputs = {column: chosen.keys() & computed.inputs for column, computed in chosen.items()}
     return {column: chosen[column] for column in TopologicalSorter(inputs).static_order()}
@@ -246,89 +273,66 @@ class Consequences:
 class FormulaFollower:
     """A number that a formula gives: it keeps the person's own deviation from the formula."""
 
-    def __init__(
-        self, computed: ComputedColumn, rule: Derived | Equation, rows: EncodedRows
-    ) -> None:
-        self._place, self._rule, feature = computed.place, rule, computed.feature
-        self._formula = (
-            rule.formula.numbers(rows.frame)
-            if isinstance(rule, Equation)
-            else rule.compute(rows.frame)
+    def __init__(self, computed: ComputedColumn, rule: Equation, rows: EncodedRows) -> None:
+        self._place, self._rule, self._feature = computed.place, rule, computed.feature
+        self._formula, self._own = (
+            rule.formula.numbers(rows.frame),
+            numbers_of(rows.frame, rule.result),
         )
-        self._own = as_numbers(rows.frame.iloc[:, computed.column])
+        low, high = rule.around(self._formula)
+        self._keeps = (low <= self._own) & (self._own <= high)
         self._column_cache: ColumnCache = {}
-        self._n_decimals = feature.decimals
-        if isinstance(rule, Derived):
-            self._relative, self._most, self._slack = False, rule.allowed_deviation(feature), 0.0
-        else:
-            self._relative, self._most, self._slack = rule.relative, rule.high, rule.rounding
-        # A relation that was found holds where its formula is undefined, so the value stays.
-        self._may_be_missing = isinstance(rule, Derived) and feature.has_missing
-        self._known = known = feature.known_numbers
-        self._largest = np.inf if feature.table.dtype.kind == "f" else MAX_EXACT_INTEGER
-        self._noise = ULPS * epsilon(feature.table.dtype) * np.abs(known).max(initial=0.0)
-        self._low, self._high = known.min(initial=np.inf), known.max(initial=-np.inf)
+        self._known = self._feature.known_numbers
+        largest = np.abs(self._known).max(initial=0.0)
+        self._noise = ULPS * epsilon(self._feature.table.dtype) * largest
 
     def follow(self, tables: GrowingTables, rows: CandidateRows) -> Codes:
         """The codes of the new numbers, ``OWN`` where the person's value stays."""
-        formula = self._compute(CandidateColumns(rows, self._column_cache))
-        own, before = self._own[rows.owner], self._formula[rows.owner]
+        formula = self._rule.formula.numbers(CandidateColumns(rows, self._column_cache))
+        own, before, keeps = (of[rows.owner] for of in (self._own, self._formula, self._keeps))
         with np.errstate(all="ignore"):
-            kept = formula + self._scale(own, before, formula) * (own - before)
+            share = np.ones_like(formula)
+            if self._rule.relative:
+                share = np.where(before == 0, 1.0, np.abs(formula / before))
+                # No larger share of the formula than before, and no more in all if it was too much.
+                share = np.where(keeps, share, np.minimum(share, 1.0))
             # If a value is missing, the deviation is unknown and counts as none.
-            value = np.where(np.isnan(before) | np.isnan(own), formula, kept)
-            value = self._in_cells(value, own, before, formula)
-            differs = np.abs(value - own) > self._noise
-            fits = (value >= self._low) & (value <= self._high) & (np.abs(value) < self._largest)
-            if self._known.size <= FEW_NUMBERS:
-                gap = np.abs(value[:, None] - self._known).min(axis=1, initial=np.inf)
-                fits &= gap <= self._noise
-        becomes_missing = np.isnan(formula) & ~np.isnan(own) & self._may_be_missing
-        follows = ((differs | np.isnan(own)) & fits) | becomes_missing
+            deviation = np.nan_to_num(share * (own - before))
+            value = self._in_cells(formula + deviation, own, keeps, formula)
+            follows = ((np.abs(value - own) > self._noise) | np.isnan(own)) & self._fits(value)
+        # A relation that was found holds where its formula is undefined, so the value stays.
+        if isinstance(self._rule.formula, Declared) and self._feature.has_missing:
+            follows |= np.isnan(formula) & ~np.isnan(own)
         codes = np.full(own.size, OWN, dtype=np.int32)
         codes[follows] = tables.codes_for(self._place, value[follows])
         return codes
 
-    def _compute(self, columns: CandidateColumns) -> FloatArray:
-        """What the formula gives."""
-        if isinstance(self._rule, Equation):
-            return self._rule.formula.numbers(columns)
-        names = self._rule.features[1:]
-        return self._rule.compute(
-            pd.DataFrame({name: columns.read(name, to_floats, "formula") for name in names})
-        )
-
     def _in_cells(
-        self, value: FloatArray, own: FloatArray, before: FloatArray, formula: FloatArray
+        self, value: FloatArray, own: FloatArray, keeps: BoolArray, formula: FloatArray
     ) -> FloatArray:
         """Values as the column holds them: rounded, and within the tolerance if they were."""
-        if self._n_decimals is None:
+        n_decimals = self._feature.decimals
+        if n_decimals is None:
             return value
-        unit = 10.0**-self._n_decimals
+        unit = self._feature.resolution
         stays = np.abs(value - own) <= unit / 2
-        rounded = np.where(stays, own, np.round(value, self._n_decimals))
-        most = self._tolerance(formula)
-        strays = self._is_within(own, before) & ~self._is_within(rounded, formula)
-        low = np.round(np.ceil((formula - most) / unit) * unit, self._n_decimals)
-        high = np.round(np.floor((formula + most) / unit) * unit, self._n_decimals)
-        within = np.minimum(np.maximum(rounded, low), high)
-        return np.where(strays & (low <= high), within, rounded)
+        rounded = np.where(stays, own, np.round(value, n_decimals))
+        least, most = self._rule.around(formula)
+        low = np.round(np.ceil(least / unit) * unit, n_decimals)
+        high = np.round(np.floor(most / unit) * unit, n_decimals)
+        strays = keeps & ((rounded < least) | (rounded > most)) & (low <= high)
+        return np.where(strays, np.minimum(np.maximum(rounded, low), high), rounded)
 
-    def _scale(self, own: FloatArray, before: FloatArray, formula: FloatArray) -> FloatArray:
-        """How much of the own deviation to keep: all, or the same share of the formula.
-
-        Where the own row is outside the tolerance, no more than all.
-        """
-        if not self._relative:
-            return np.ones_like(formula)
-        ratio = np.where(before == 0, 1.0, np.abs(formula / before))
-        return np.where(self._is_within(own, before), ratio, np.minimum(ratio, 1.0))
-
-    def _is_within(self, value: FloatArray, formula: FloatArray) -> BoolArray:
-        return np.asarray(np.abs(value - formula) - self._tolerance(formula) <= self._slack)
-
-    def _tolerance(self, formula: FloatArray) -> FloatArray:
-        return np.abs(formula) * self._most if self._relative else np.full_like(formula, self._most)
+    def _fits(self, value: FloatArray) -> BoolArray:
+        """Which values the column can hold: of its training range, and of a few its numbers."""
+        if not self._known.size:
+            return np.zeros(value.size, dtype=bool)
+        fits = (value >= self._known[0]) & (value <= self._known[-1])
+        if self._feature.table.dtype.kind != "f":
+            fits &= np.abs(value) < MAX_EXACT_INTEGER
+        if self._known.size <= FEW_NUMBERS:
+            fits &= np.abs(value[:, None] - self._known).min(axis=1) <= self._noise
+        return np.asarray(fits)
 
 
 class TableFollower:

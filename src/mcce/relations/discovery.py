@@ -22,7 +22,7 @@ from ..kernels import check_cancellation
 from ..tables.schema import EncodedRows
 from .dependencies import MAX_LEVELS, find_dependencies, find_equivalences
 from .evidence import MAX_CHANCE, Evidence, Recipe, TrainingColumns, confirm
-from .formulas import MARGIN, find_formulas
+from .formulas import find_formulas
 from .implied import without_implied
 from .kinds import Equation
 from .orderings import find_orderings
@@ -31,6 +31,8 @@ from .relation import FoundRelation, Relation, View
 # With fewer distinct rows, nothing can be confirmed.
 MIN_ROWS = 40
 FINDERS = find_formulas, find_orderings, find_equivalences, find_dependencies
+# Rows for discovery are half of all: the others may deviate slightly more.
+MARGIN = 1.25
 # The smallest chance that is reported.
 SMALLEST_P_VALUE = 1e-300
 

@@ -18,7 +18,7 @@ Always true: the chance that is returned is at least that of a permutation that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -51,6 +51,8 @@ class TrainingColumns:
     codes: Codes
     weights: IntArray
     column_cache: ColumnCache = field(default_factory=dict, repr=False)
+    # Cells that stand for those of a column.
+    filled: Mapping[Hashable, pd.Series[Any]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, rows: EncodedRows) -> TrainingColumns:
@@ -74,10 +76,11 @@ class TrainingColumns:
         self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
     ) -> np.ndarray:
         """What a function gives for the cells of a column; it is called once for each value."""
-        column = self.schema.position_of[feature]
-        table = self.schema.features[column].table
+        if feature in self.filled:
+            return read(self.filled[feature])
+        table = self.feature(feature).table
         of_table = remember(self.column_cache, (feature, key), table, lambda: read(table))
-        return of_table[self.codes[column]]
+        return of_table[self.codes_of(feature)]
 
     def feature(self, name: Hashable) -> Feature:
         """A column by name."""

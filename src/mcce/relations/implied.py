@@ -9,8 +9,8 @@ out for other reasons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ import pandas as pd
 
 from ..kernels import BoolArray, check_cancellation
 from .evidence import TrainingColumns, count_passing, defined
-from .kinds import NOISE, Dependency, Equivalence, Equation, Ordering
+from .kinds import NOISE, Dependency, Equation, Equivalence, Ordering
 from .orderings import MIN_EXCLUDED
 from .relation import FoundRelation, Relation, match_values, numbers_of
 from .views import Amounts, Product, Sum
@@ -37,7 +37,7 @@ def without_implied(
     data: TrainingColumns, found: Iterable[FoundRelation]
 ) -> tuple[FoundRelation, ...]:
     """The relations that do not follow from others; of orderings, those that say most."""
-    rows, known, kept = PermutedRows.of(data), list[Known](), list[FoundRelation]()
+    rows, known, kept = _permuted(data), list[Known](), list[FoundRelation]()
     taken = set[object]()
     for item in sorted(found, key=lambda item: _rank(data, rows, item)):
         check_cancellation()
@@ -73,72 +73,44 @@ class Known(NamedTuple):
     is_kept: bool
 
 
-@dataclass(frozen=True, eq=False)
-class PermutedRows:
-    """Rows whose columns are permuted, some of which are then filled in."""
-
-    data: TrainingColumns
-    filled: dict[Hashable, pd.Series[Any]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, data: TrainingColumns) -> PermutedRows:
-        """Some rows, each column permuted by itself."""
-        some = data.at(slice(0, ROWS_TO_PERMUTE))
-        codes = [
-            own[np.random.default_rng(at).permutation(own.size)]
-            for at, own in enumerate(some.codes)
-        ]
-        return cls(replace(some, codes=np.array(codes)))
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.data)
-
-    def read(
-        self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
-    ) -> np.ndarray:
-        """What a function gives for the cells of a column."""
-        if feature in self.filled:
-            return read(self.filled[feature])
-        return self.data.read(feature, read, key)
-
-    def keeping(self, relations: Sequence[Known]) -> tuple[PermutedRows, BoolArray, BoolArray]:
-        """The rows with what relations compute and determine.
-
-        Which rows keep all relations, and in which of them nothing is beyond the training range.
-        """
-        rows, kept, inside = PermutedRows(self.data), *np.ones((2, len(self)), dtype=bool)
-        # What others imply is kept anyway, and may be known less exactly.
-        for relation in (one.found.relation for one in relations if one.is_kept):
-            if isinstance(relation, Equation) and not relation.is_bound:
-                feature, numbers = (
-                    self.data.feature(relation.result),
-                    relation.formula.numbers(rows),
-                )
-                if feature.decimals is not None:
-                    numbers = np.round(numbers, feature.decimals)
-                own, known = numbers_of(rows, relation.result), feature.known_numbers
-                inside &= ~((numbers < known[0]) | (numbers > known[-1]))
-                rows.filled[relation.result] = pd.Series(np.where(np.isnan(numbers), own, numbers))
-            elif isinstance(relation, Dependency):
-                rows.filled[relation.result] = _determined(relation, rows)
-        for one in relations:
-            kept &= one.found.relation.holds(rows)
-        return rows, kept, kept & inside
+def _permuted(data: TrainingColumns) -> TrainingColumns:
+    """Some rows, each column permuted by itself."""
+    some = data.at(slice(0, ROWS_TO_PERMUTE))
+    orders = (np.random.default_rng(at).permutation(len(some)) for at in range(len(some.codes)))
+    return replace(some, codes=np.take_along_axis(some.codes, np.array([*orders]), axis=1))
 
 
-def _determined(relation: Dependency, rows: PermutedRows) -> pd.Series[Any]:
-    """The cells that go with those of the determinant, which stay where that is new."""
-    table = rows.data.feature(relation.result).table
-    codes, expected = rows.data.codes_of(relation.result).copy(), relation.expected(rows)
-    number = match_values(table, relation.results)
-    code_of = np.zeros(len(relation.results), dtype=np.int32)
-    code_of[number[number >= 0]] = np.flatnonzero(number >= 0)
-    codes[expected >= 0] = code_of[expected[expected >= 0]]
-    return table.take(codes)
+def _filled_in(
+    rows: TrainingColumns, relations: Sequence[Known]
+) -> tuple[TrainingColumns, BoolArray, BoolArray]:
+    """Rows with what relations compute and determine.
+
+    Which rows keep all relations, and in which of them nothing is beyond the training range.
+    """
+    inside = np.ones(len(rows), dtype=bool)
+    # What others imply is kept anyway, and may be known less exactly.
+    for relation in (one.found.relation for one in relations if one.is_kept):
+        if isinstance(relation, Equation) and not relation.is_bound:
+            feature, numbers = rows.feature(relation.result), relation.formula.numbers(rows)
+            numbers = numbers if feature.decimals is None else np.round(numbers, feature.decimals)
+            inside &= ~(
+                (numbers < feature.known_numbers[0]) | (numbers > feature.known_numbers[-1])
+            )
+            own = numbers_of(rows, relation.result)
+            cells = pd.Series(np.where(np.isnan(numbers), own, numbers))
+        elif isinstance(relation, Dependency):
+            table, expected = rows.feature(relation.result).table, relation.expected(rows)
+            code_of = np.argsort(match_values(table, relation.results))[-len(relation.results) :]
+            codes = np.where(expected >= 0, code_of[expected], rows.codes_of(relation.result))
+            cells = table.take(codes)
+        else:
+            continue
+        rows = replace(rows, filled={**rows.filled, relation.result: cells})
+    kept = np.all([one.found.relation.holds(rows) for one in relations], axis=0)
+    return rows, kept, kept & inside
 
 
-def _follows(item: FoundRelation, known: Sequence[Known], rows: PermutedRows) -> bool:
+def _follows(item: FoundRelation, known: Sequence[Known], rows: TrainingColumns) -> bool:
     """Whether rows that keep some known relations keep another one, too."""
     features = {*item.relation.features}
     # What holds in all rows follows from that alone, but for what a table says of single values.
@@ -148,7 +120,7 @@ def _follows(item: FoundRelation, known: Sequence[Known], rows: PermutedRows) ->
     n_breaking = np.count_nonzero(~item.relation.holds(rows)) if others else 0
     most = MIN_EXCLUDED if _is_bound(item.relation) else MAX_NEW * n_breaking / len(rows)
     for more in sorted(others, key=len):
-        filled, *kept = rows.keeping([one for one in usable if one.features <= features | more])
+        filled, *kept = _filled_in(rows, [one for one in usable if one.features <= features | more])
         breaks = ~item.relation.holds(filled)
         for mask in kept:
             n_kept, n_new = np.count_nonzero(mask), np.count_nonzero(mask & breaks)
@@ -166,7 +138,7 @@ def _is_bound(relation: Relation) -> bool:
     return isinstance(relation, Ordering) or relation.kind == "bound"
 
 
-def _rank(data: TrainingColumns, rows: PermutedRows, item: FoundRelation) -> tuple[Any, ...]:
+def _rank(data: TrainingColumns, rows: TrainingColumns, item: FoundRelation) -> tuple[Any, ...]:
     """A key by which relations come before those that may follow from them.
 
     Exact equalities come first, then equivalences with a column of two values, which say the same
@@ -194,26 +166,19 @@ def _rank(data: TrainingColumns, rows: PermutedRows, item: FoundRelation) -> tup
 def _quality(data: TrainingColumns, relation: Equation) -> tuple[float, ...]:
     """A key by which to choose among the ways to write one equality; the smallest is best.
 
-    First those of few columns, those that are defined in most rows, those that are exact, then those whose deviations are rounding
-    errors of the target, then others that tell all values of the target apart. Of the rest a
-    product before a ratio, then the one whose target has the most values, since a computed column
-    rarely has fewer than those it is computed from. Then the one that deviates least, has the
-    fewest subtractions and fractions, and whose target has the widest range.
+    First those of few columns, those that are defined in most rows, and those that are exact; then
+    the one that most tells values of the target apart, has the fewest subtractions and fractions,
+    is a product, and whose target has the widest range.
     """
     target, low, high = defined(relation.limits(data))
-    values, is_ratio = np.unique(target), float(relation.kind == "ratio")
-    half_gap = np.diff(values).min(initial=np.inf) / 2
-    tells_apart = not relation.relative and relation.high <= half_gap * (1 + NOISE)
     passing = 1 - count_passing(target, low, high)[1]
     return (
         float(len(relation.features)),
         -round(target.size / len(data), 2),
         float(relation.high > 0),
-        float(relation.high not in (0.0, data.half_unit(relation.result))),
-        *((0.0, 0.0, 0.0) if tells_apart else (1.0, is_ratio, -float(values.size))),
         float(np.round(np.log2(passing + NOISE), 1)) if relation.high else 0.0,
         float(_n_odd(relation)),
-        is_ratio,
+        float(relation.kind == "ratio"),
         -float(np.ptp(target)) if target.size else 0.0,
     )
 
@@ -221,7 +186,8 @@ def _quality(data: TrainingColumns, relation: Equation) -> tuple[float, ...]:
 def _n_odd(relation: Relation) -> int:
     """How many subtractions, fractions and amounts a formula has."""
     formula = relation.formula if isinstance(relation, Equation) else Sum((), ())
-    weights = formula.weights if isinstance(formula, Sum) else (formula.factor,)
+    weights = formula.weights if isinstance(formula, Sum) else ()
     n_amounts = sum(len(one.amounts) for one in formula.of if isinstance(one, Amounts))
-    n_factors = isinstance(formula, Product) and formula.factor != 1
-    return n_amounts + n_factors + sum((one < 0) + (abs(one) < 1) for one in weights)
+    if isinstance(formula, Product) and formula.factor != 1:
+        weights = (-1.0, formula.factor)
+    return n_amounts + sum((one < 0) + (abs(one) < 1) for one in weights)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from .relation import (
     Limits,
     Relation,
     Rows,
+    View,
     find_values,
     numbers_of,
     quote_column,
@@ -38,15 +39,15 @@ class Equation(Relation):
 
     Examples
     --------
-    >>> total = Equation("total", Product(("months", "price"), (1, 1)), -0.1, 0.1, relative=True)
-    >>> total.name
+    >>> product = Product(("months", "price"), (1, 1))
+    >>> Equation("total", product, -0.1, 0.1, relative=True).name
     'total = months * price (within 10 %)'
-    >>> replace(total, high=0.2, is_bound=True).name
+    >>> Equation("total", product, -0.1, 0.2, relative=True, is_bound=True).name
     '0.9 <= total / (months * price) <= 1.2'
     """
 
     result: Hashable
-    formula: Sum | Product
+    formula: View
     low: float = 0.0
     high: float = 0.0
     relative: bool = False
@@ -58,9 +59,9 @@ class Equation(Relation):
         """What an equality computes, or that it is none."""
         if self.is_bound:
             return "bound"
-        if isinstance(self.formula, Sum):
-            return "linear"
-        return "ratio" if min(self.formula.powers) < 0 else "product"
+        if isinstance(self.formula, Product):
+            return "ratio" if min(self.formula.powers) < 0 else "product"
+        return "linear"
 
     @property
     def name(self) -> str:
@@ -82,18 +83,19 @@ class Equation(Relation):
         """The column and those of the formula."""
         return (self.result, *self.formula.of)
 
-    @np.errstate(over="ignore", invalid="ignore")
     def limits(self, rows: Rows) -> Limits:
-        """The column, and the formula plus the smallest and the largest deviation."""
-        formula = self.formula.numbers(rows)
-        low, high = self.low, self.high
-        if self.relative:
-            # Not as a sum: infinite formulas stay infinite.
-            ends = (formula * (1 + share * np.sign(formula)) for share in (low, high))
-        else:
-            ends = (formula + deviation for deviation in (low, high))
-        least, most = ends
-        return Limits(numbers_of(rows, self.result), least - self.rounding, most + self.rounding)
+        """The column, and what it may be beside the formula."""
+        return Limits(numbers_of(rows, self.result), *self.around(self.formula.numbers(rows)))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def around(self, formula: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The smallest and the largest number that may go with each value of the formula."""
+        low, high = (
+            # Not as a sum: infinite values stay infinite.
+            formula * (1 + most * np.sign(formula)) if self.relative else formula + most
+            for most in (self.low, self.high)
+        )
+        return low - self.rounding, high + self.rounding
 
     def solved_for(self, feature: Hashable) -> Equation:
         """The same equality, with one of the columns of its sum as the target.

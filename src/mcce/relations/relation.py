@@ -74,6 +74,14 @@ class Relation(ABC):
         """The column that follows from the others; None if there is none."""
         return getattr(self, "result", None)
 
+    # Whether a deviation is a share of the formula.
+    relative: bool = False
+
+    @property
+    def tolerance(self) -> float | None:
+        """The largest deviation of an equality; None if it is none."""
+        return None
+
     @abstractmethod
     def limits(self, rows: Rows) -> Limits:
         """What the target is and may be, NaN where that is undefined."""
@@ -158,9 +166,13 @@ def match_values(cells: pd.Series[Any], values: Sequence[Any]) -> IntArray:
     """Number of each cell in a list of values without repeats; see :func:`find_values`."""
     missing = is_missing(cells)
     known = {value: number for number, value in enumerate(values) if value is not None}
-    numbers = np.full(len(cells), -1, dtype=np.int64)
-    if known:
-        numbers[~missing] = _find_known(cells[~missing] if missing.any() else cells, known)
+    if is_measured(cells.dtype) and all(isinstance(value, float) for value in known):
+        place = pd.Index([*known], dtype=np.float64).get_indexer(as_numbers(cells))
+        numbers = np.where(place >= 0, np.array([*known.values(), -1])[place], -1)
+    else:
+        # Integers are levels, which float64 may merge.
+        numbers = np.full(len(cells), -1, dtype=np.int64)
+        numbers[~missing] = match_levels(known, cells[~missing] if missing.any() else cells)
     if None in values:
         numbers[missing] = values.index(None)
     return numbers
@@ -178,17 +190,6 @@ def numbers_of_cells(cells: pd.Series[Any]) -> FloatArray:
     """Numbers, dates and durations as float64, NaN for missing."""
     numbers = as_numbers(cells)
     return numbers * unit_of(cells.dtype) if is_time(cells.dtype) else numbers
-
-
-def _find_known(cells: pd.Series[Any], known: dict[Any, int]) -> np.ndarray:
-    if not is_measured(cells.dtype) or not all(isinstance(v, float) for v in known):
-        # Numbers of numeric columns are floats; integers are levels, which float64 may merge.
-        return match_levels(known, cells)
-    keys = np.array(sorted(known), dtype=np.float64)
-    number_of = np.array([known[key] for key in sorted(known)])
-    own = as_numbers(cells)
-    rank = np.minimum(np.searchsorted(keys, own), keys.size - 1)
-    return np.where(keys[rank] == own, number_of[rank], -1)
 
 
 def quote_column(name: Hashable) -> str:
@@ -236,9 +237,7 @@ class FoundRelation:
 def table_of_relations(found: Sequence[FoundRelation]) -> pd.DataFrame:
     """One row for each relation, with the evidence."""
     relations = [item.relation for item in found]
-    # Only equalities have one.
-    tolerances = [getattr(r, "tolerance", None) for r in relations]
-    columns = {
+    columns: dict[str, tuple[list[Any], Any]] = {
         "relation": ([r.name for r in relations], object),
         "kind": ([r.kind for r in relations], object),
         "target": ([r.target for r in relations], object),
@@ -246,8 +245,8 @@ def table_of_relations(found: Sequence[FoundRelation]) -> pd.DataFrame:
         "holds": ([item.share for item in found], float),
         "n_rows": ([item.n_rows for item in found], "int64"),
         "p_value": ([item.p_value for item in found], float),
-        "tolerance": (tolerances, float),
-        "relative": ([t is not None and r.relative for r, t in zip(relations, tolerances)], bool),
+        "tolerance": ([r.tolerance for r in relations], float),
+        "relative": ([r.tolerance is not None and r.relative for r in relations], bool),
         "enforced": ([item.enforced for item in found], bool),
     }
     return pd.DataFrame({name: pd.Series(cells, dtype=d) for name, (cells, d) in columns.items()})
