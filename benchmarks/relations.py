@@ -28,7 +28,7 @@ from measure import Table, log, write
 Random: TypeAlias = np.random.Generator
 Bools: TypeAlias = NDArray[np.bool_]
 DAY = pd.Timedelta(days=1)
-SHARE, TAX, FEE = {"a": 0.0, "b": 0.3, "c": 1.0}, {"a": 0.19, "b": 0.07, "c": 0.22}, {1: 5, 2: 9, 3: 30}
+SHARE, TAX = {"a": 0.0, "b": 0.3, "c": 1.0}, {"a": 0.19, "b": 0.07, "c": 0.22}
 FOUND, KEPT = 0.95, 0.01
 DATA_SETS = ("german", "adult", "gmc", "fico")
 
@@ -52,7 +52,12 @@ def days(random: Random, n_rows: int, most: int) -> Any:
     return pd.to_timedelta(random.integers(1, most, n_rows), unit="D")
 
 
-# Each takes columns that it may use: x, y and z are numbers, n and m counts, g and h levels, d dates.
+def size_of(numbers: Any) -> Any:
+    """A class of each number."""
+    return np.where(numbers > 120, "l", np.where(numbers > 60, "m", "s"))
+
+
+# Of the columns of ``table``: x, y, z are numbers, n and m counts, g and h levels, d dates.
 LAWS: dict[str, Law] = {
     "sum": Law(
         lambda f, r: {"t": f["x"] + 2 * f["y"] - f["z"]},
@@ -137,7 +142,7 @@ LAWS: dict[str, Law] = {
         lambda f: f["t"].isna() == (f["g"] == "b"),
     ),
     "missing for two levels": Law(
-        lambda f, r: {"t": np.where(f["g"] == "b", r.choice(["k", "l"], len(f)), None)},
+        lambda f, r: {"t": pd.Series(r.choice(["k", "l"], len(f))).where(f["g"] == "b", None)},
         "t",
         lambda f: f["t"].isna() == (f["g"] != "b"),
     ),
@@ -166,9 +171,7 @@ LAWS: dict[str, Law] = {
         lambda f: f["t"] == (f["e"] - f["d"]).dt.days,
     ),
     "class of a number": Law(
-        lambda f, r: {"t": pd.Series(np.searchsorted([60, 120], f["x"])).map({0: "s", 1: "m", 2: "l"})},
-        "t",
-        lambda f: f["t"] == pd.Series(np.searchsorted([60, 120], f["x"])).map({0: "s", 1: "m", 2: "l"}),
+        lambda f, r: {"t": size_of(f["x"])}, "t", lambda f: f["t"] == size_of(f["x"])
     ),
 }
 
@@ -195,7 +198,8 @@ def main() -> None:
 def _planted(options: argparse.Namespace) -> Iterator[list[str]]:
     total = 0
     for name in options.laws:
-        found = np.array([_measure(LAWS[name], seed, options.rows) for seed in range(options.seeds)])
+        law = LAWS[name]
+        found = np.array([_measure(law, seed, options.rows) for seed in range(options.seeds)])
         is_found = (found[:, 0] >= FOUND) & (found[:, 1] <= KEPT)
         total += int(is_found.sum())
         excluded, rejected, listed = found.mean(axis=0)
@@ -206,7 +210,7 @@ def _planted(options: argparse.Namespace) -> Iterator[list[str]]:
 
 
 def _measure(law: Law, seed: int, n_rows: int) -> tuple[float, float, int]:
-    """Shares of rows excluded that break a law and that keep it, and how many relations there are."""
+    """Shares of rows excluded that break a law and that keep it; how many relations there are."""
     random = np.random.default_rng(seed)
     frame, new = table(law, n_rows, random), table(law, n_rows, random)
     broken = new.assign(**{law.target: new[law.target].to_numpy()[random.permutation(n_rows)]})

@@ -275,10 +275,8 @@ class FormulaFollower:
 
     def __init__(self, computed: ComputedColumn, rule: Equation, rows: EncodedRows) -> None:
         self._place, self._rule, self._feature = computed.place, rule, computed.feature
-        self._formula, self._own = (
-            rule.formula.numbers(rows.frame),
-            numbers_of(rows.frame, rule.result),
-        )
+        self._formula = rule.formula.numbers(rows.frame)
+        self._own = numbers_of(rows.frame, rule.result)
         low, high = rule.around(self._formula)
         self._keeps = (low <= self._own) & (self._own <= high)
         self._column_cache: ColumnCache = {}
@@ -289,7 +287,8 @@ class FormulaFollower:
     def follow(self, tables: GrowingTables, rows: CandidateRows) -> Codes:
         """The codes of the new numbers, ``OWN`` where the person's value stays."""
         formula = self._rule.formula.numbers(CandidateColumns(rows, self._column_cache))
-        own, before, keeps = (of[rows.owner] for of in (self._own, self._formula, self._keeps))
+        own, before = self._own[rows.owner], self._formula[rows.owner]
+        keeps = self._keeps[rows.owner]
         with np.errstate(all="ignore"):
             share = np.ones_like(formula)
             if self._rule.relative:

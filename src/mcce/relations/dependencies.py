@@ -147,7 +147,7 @@ def _nearly_determined(
     differs = (own[:, order[again]] != own[:, order[again + 1]]).mean(axis=1)
     return [
         results[at]
-        for at in np.flatnonzero(differs <= MAX_DIFFERENT)
+        for at in np.flatnonzero(differs <= MAX_DIFFERENT).tolist()
         if results[at] not in columns_of(left)
         and differs[at] <= MAX_DIFFERENT_BY_CHANCE * _chance_of_difference(own[at])
     ]
@@ -166,11 +166,9 @@ def _dependency(
         numbers, codes = np.unique(left.numbers(data), return_inverse=True)
         values = [None if np.isnan(number) else float(number) for number in numbers]
     else:
-        values, codes = values_of(data.feature(left)), data.codes_of(left)
-    expected, of_result = (
-        most_frequent(codes, data.codes_of(result)),
-        values_of(data.feature(result)),
-    )
+        values, codes = values_of(data.feature(left)), data.codes_of(left).astype(np.int64)
+    expected = most_frequent(codes, data.codes_of(result))
+    of_result = values_of(data.feature(result))
     pairs = tuple((values[code], of_result[other]) for code, other in expected.items())
     return Dependency(left, result, pairs)
 

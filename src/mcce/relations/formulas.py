@@ -335,7 +335,7 @@ class _Finder:
         own, numbers = numbers_of(self.sample, target), base.numbers(self.sample)
         codes = [self.sample.codes_of(name) for name in categories]
         codes = codes or [np.zeros(own.size, dtype=np.int32)]
-        fitted = [np.ones(int(code.max(initial=0)) + 1) for code in codes]
+        fitted = [np.ones(self.sample.feature(name).n_codes) for name in categories] or [np.ones(1)]
         ends = np.cumsum([part.size for part in fitted])[:-1]
 
         def compute(parts: Sequence[FloatArray]) -> FloatArray:

@@ -5,8 +5,8 @@ nothing, so that is no evidence. The same goes for pairs that nearly always are.
 
 A bound on the difference or the ratio of two numbers is the extreme of the rows, made wider by as
 much as the ten most extreme rows are apart, and rounded outward to a short number. Extremes of
-numbers that merely go together are no law. Rows have to be near the bound wherever the one
-of the columns is, and as many as if the numbers came to an end there. The excesses over a high threshold
+numbers that merely go together are no law. Rows have to be near the bound wherever one of the
+columns is, and as many as if the numbers came to an end there. The excesses over a high threshold
 tell: if their squared mean is their variance, the tail is that of an exponential distribution,
 which has no end; of a uniform one, it is three times as large. Normal tails are in between.
 """

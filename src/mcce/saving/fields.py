@@ -29,8 +29,8 @@ from ..plausibility.pairs import EmptyPairs
 from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_columns
 from ..plausibility.surrogate import MAX_ROWS, Link, Surrogate
 from ..predictors.decision import Decision, Interval, LabelMeasure, LabelRule
-from ..relations.discovery import most_relations
 from ..relations.dates import DATE_PARTS, DateView
+from ..relations.discovery import most_relations
 from ..relations.kinds import Dependency, Equation, Equivalence, Ordering
 from ..relations.relation import FoundRelation, View
 from ..relations.views import Amounts, HasValue, Product, Steps, Sum
