@@ -475,7 +475,7 @@ OTHERS = {
     "limits out of order": put(*PARTS, "low", to=1.0),
     "number as relative": put(*PARTS, "relative", to=0),
     "text as rounding": put(*PARTS, "rounding", to="none"),
-    "too many relations": put("relations", to=lambda found: found * 1000),
+    "too many relations": put("relations", to=lambda found: found * 2000),
     "count less": put("value_counts", to=lambda counts: counts[1:]),
     "short counts": put("value_counts", to=lambda counts: counts.astype(np.int32)),
     "another sum": cell("value_counts", at=0, to=999),

@@ -124,8 +124,8 @@ def find_dependencies(half: TrainingColumns) -> Iterator[Recipe]:
             yield from (partial(_dependency, name, result) for result in determined)
     for part, date in product(DATE_PARTS, half.dates):
         view = DateView(part, (date,))
-        codes = np.unique(view.numbers(half), return_inverse=True)[1]
-        for result in _nearly_determined(half, view, codes, results):
+        values = np.unique(view.numbers(half), return_inverse=True)[1]
+        for result in _nearly_determined(half, view, values, results):
             yield partial(_dependency, view, result)
 
 

@@ -98,7 +98,7 @@ def _screened(half: TrainingColumns, columns: Sequence[Hashable]) -> list[Pair]:
             excluded = (sketches[number][:, None] > limits[:, None, :]).mean(axis=(1, 2))
             least = MIN_EXCLUDED if kind else MIN_EXCLUDED_BY_ORDERING
             kept = np.flatnonzero(is_kept & (n_rows > 0) & (excluded >= least))
-            found += [Pair(excluded[other], low, columns[other], kind) for other in kept]
+            found += [Pair(excluded[other], low, columns[other], kind) for other in kept.tolist()]
     # Of what shares a column, one side depends on the other anyway.
     apart = [one for one in found if {*columns_of(one.low)}.isdisjoint(columns_of(one.high))]
     return sorted(apart, key=lambda pair: -pair.excluded)
