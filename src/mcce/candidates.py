@@ -17,7 +17,7 @@ import pandas as pd
 
 from .caching import cached_property
 from .kernels import BoolArray, Codes, Comparison, FloatArray, Int32Array, IntArray, first_of_each
-from .tables.columns import as_numbers, assemble, stack, unwrapped
+from .tables.columns import as_numbers, assemble, is_missing, stack, unwrapped
 from .tables.dtypes import holds, to_dtype
 from .tables.features import Feature, is_float32
 from .tables.schema import OWN, EncodedRows
@@ -330,6 +330,12 @@ def remember(
     if known is None or known[0] is not of:
         known = cache[name] = of, compute()
     return known[1]
+
+
+def becomes_missing(codes: Codes, table: pd.Series[Any]) -> BoolArray:
+    """Which codes of a feature are changes to a missing value."""
+    # The last entry is that of ``OWN``.
+    return np.append(is_missing(table), False)[codes]
 
 
 class CandidateEncodings:

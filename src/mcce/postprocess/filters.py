@@ -19,6 +19,7 @@ from ..candidates import (
     CandidateEncodings,
     CandidateRows,
     ColumnCache,
+    becomes_missing,
     remember,
 )
 from ..constraints.collection import Constraints
@@ -155,6 +156,21 @@ class IsEncouraged:
         made = self.constraints.discouraged_changes(rows, owner, selected.frame)
         discouraged = np.zeros(owner.size, dtype=bool)
         return ~np.any([discouraged, *made.values()], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class LosesNothing:
+    """Keeps rows in which no value of some features becomes missing, by place."""
+
+    places: Sequence[int]
+    name: str = "values that become missing"
+
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Rows that lose no such value."""
+        kept = np.ones(selected.owner.size, dtype=bool)
+        for place in self.places:
+            kept &= ~becomes_missing(selected.codes[place], selected.tables[place])
+        return kept
 
 
 @dataclass(frozen=True, eq=False)

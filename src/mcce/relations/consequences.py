@@ -5,11 +5,13 @@ the user declared or a relation found at fit, that other column is recomputed. I
 own deviation from the formula, is rounded like its column and must lie in its training range; a
 column of few values must become one of them.
 Computed values are the one exception to "every changed value occurs in the training data". A column
-that another one determines becomes the value that goes with it in training.
+that another one determines becomes the value that goes with it in training. A column that is
+missing exactly where a condition on another holds becomes missing with it, and is free otherwise.
 
 Always true: what follows depends on the person and the actions alone; a column that follows never
-changes by itself. Where it cannot follow, because it is frozen, limited or would leave its range
-or its few values, it keeps the person's value, and the filter of the rule excludes the row.
+changes by itself, nor does one that is free otherwise become missing by itself. Where it cannot
+follow, because it is frozen, limited or would leave its range or its few values, it keeps the
+person's value, and the filter of the rule excludes the row.
 """
 
 from __future__ import annotations
@@ -22,9 +24,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, GrowingTables
-from ..constraints import conditions
+from ..candidates import (
+    CandidateColumns,
+    CandidateRows,
+    Candidates,
+    ColumnCache,
+    GrowingTables,
+    becomes_missing,
+)
 from ..constraints.collection import Constraints
+from ..constraints.conditions import Formula, to_floats
 from ..constraints.derived import Derived
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
 from ..tables.columns import is_time
@@ -47,6 +56,8 @@ Rule: TypeAlias = Equation | Dependency
 MAX_EXACT_INTEGER = 2.0**53
 # Of a column with at most so many numbers, no others are computed.
 FEW_NUMBERS = 32
+# The table of a column that is missing where a condition holds.
+LOST = ((1.0, None),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +72,25 @@ class ComputedColumn:
     inputs: tuple[int, ...]
     actions: IntArray
 
+    @property
+    def is_free(self) -> bool:
+        """Whether it follows only where it becomes missing."""
+        return isinstance(self.rule, Dependency) and self.rule.values == LOST
+
+    @property
+    def can_become_missing(self) -> bool:
+        """Whether it may have to be missing."""
+        if isinstance(self.rule, Dependency):
+            return None in self.rule.results
+        return isinstance(self.rule.formula, Declared) and self.feature.has_missing
+
 
 @dataclass(frozen=True)
 class Declared(View):
     """The number that a formula of the user gives."""
 
     of: tuple[Hashable, ...]
-    formula: conditions.Formula
+    formula: Formula
 
     @property
     def name(self) -> str:
@@ -76,11 +99,11 @@ class Declared(View):
 
     def numbers(self, rows: Rows) -> FloatArray:
         """The number of each row, NaN where it is undefined."""
-        cells = {name: read_cells(rows, name, conditions.to_floats, "formula") for name in self.of}
+        cells = {name: read_cells(rows, name, to_floats, "formula") for name in self.of}
         return self.formula(pd.DataFrame(cells))
 
 
-def computed_columns(
+def following_columns(
     relations: Sequence[FoundRelation], constraints: Constraints
 ) -> list[ComputedColumn]:
     """The columns that follow: those that the user declared, then those found at fit.
@@ -107,6 +130,20 @@ def computed_columns(
     return list(chosen.values())
 
 
+def kept_places(following: Sequence[ComputedColumn], constraints: Constraints) -> list[int]:
+    """Places of features of which no value may become missing.
+
+    That is no plan, unless a relation calls for it, or the user constrains the feature otherwise.
+    """
+    schema = constraints.schema
+    others = {one.column for one in following if one.can_become_missing} | {*constraints.by_feature}
+    return [
+        place
+        for place, column in enumerate(schema.mutable.tolist())
+        if schema.features[column].has_missing and column not in others
+    ]
+
+
 def _as_equation(derived: Derived, schema: Schema) -> Equation:
     """A formula of the user, with the deviation that it may have."""
     most = derived.allowed_deviation(schema.features[schema.position_of[derived.target]])
@@ -129,7 +166,8 @@ def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Rule]:
     """The relations by which a column follows others: formulas first.
 
     Sums come last of the formulas, since only they can be solved otherwise. Of two columns that
-    determine each other, the later one follows: they have as many values.
+    determine each other, the one that may be missing follows, else the later one: they have as many
+    values.
     """
     formulas, tables = list[Equation](), list[Dependency]()
     for one in found:
@@ -143,16 +181,21 @@ def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Rule]:
         elif one.enforced and isinstance(relation, Equivalence):
             tables += _as_tables(relation, schema)
     formulas.sort(key=lambda one: isinstance(one.formula, Sum))
-    tables.sort(key=lambda one: -schema.position_of[one.result])
+    tables.sort(key=lambda one: (None not in one.results, -schema.position_of[one.result]))
     return [*formulas, *tables]
 
 
 def _as_tables(relation: Equivalence, schema: Schema) -> Iterator[Dependency]:
-    """An equivalence as a table for each of its columns that has two values."""
+    """An equivalence as a table for each of its columns that it leaves no choice.
+
+    These have two values; of others, what follows is that they become missing.
+    """
     sides = relation.first, relation.second
     for cause, side in (sides, sides[::-1]):
         values = values_of(schema.features[schema.position_of[side.of[0]]])
-        if len(values) == 2:
+        if len(values) > 2 and side.values == (None,):
+            yield Dependency(cause, side.of[0], LOST)
+        elif len(values) == 2:
             values.sort(key=lambda value: value in side.values)
             yield Dependency(cause, side.of[0], tuple(zip((0.0, 1.0), values, strict=True)))
 
@@ -194,7 +237,8 @@ class Consequences:
         self, columns: Sequence[ComputedColumn], rows: EncodedRows, constraints: Constraints
     ) -> None:
         self._columns, self._rows = columns, rows
-        self.places = [computed.place for computed in columns]
+        self.places = [one.place for one in columns if not one.is_free]
+        self.free_places = [one.place for one in columns if one.is_free]
         self._limits, self._frozen = constraints.by_feature, constraints.frozen(rows)
         self._followers = [
             TableFollower(computed, computed.rule, rows)
@@ -214,7 +258,7 @@ class Consequences:
         """Rows in which no column changes without the one that determines it."""
         kept = np.ones(codes.shape[1], dtype=bool)
         for computed in self._columns:
-            if isinstance(computed.rule, Dependency):
+            if isinstance(computed.rule, Dependency) and not computed.is_free:
                 has_cause = (codes[computed.actions] != OWN).any(axis=0)
                 kept &= (codes[computed.place] == OWN) | has_cause
         return kept
@@ -223,7 +267,8 @@ class Consequences:
         """Rows of codes with the consequences of their changes."""
         codes = codes.copy()
         for computed, follower in zip(self._columns, self._followers, strict=True):
-            codes[computed.place] = OWN
+            own, table = codes[computed.place], tables.tables[computed.place]
+            own[becomes_missing(own, table) if computed.is_free else slice(None)] = OWN
             moved = np.flatnonzero((codes[computed.actions] != OWN).any(axis=0))
             if moved.size:
                 rows = CandidateRows(self._rows, owner[moved], codes[:, moved], tables.tables)
@@ -247,7 +292,7 @@ class Consequences:
         flat = np.where(codes == own, OWN, codes).reshape(len(codes), -1)
         completed = self.add_consequences(tables, owner, flat).reshape(codes.shape)
         numbers = list(comparison.numbers)
-        for place in self.places:
+        for place in (computed.place for computed in self._columns):
             codes[place] = np.where(completed[place] == OWN, own[place], completed[place])
             numbers[place] = None if numbers[place] is None else tables.numbers(place)
         return replace(

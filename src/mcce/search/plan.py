@@ -29,6 +29,7 @@ from ..postprocess.filters import (
     IsNoCopy,
     IsPlausible,
     KeepsRelation,
+    LosesNothing,
     ObeysConstraint,
     RowFilter,
     RowRules,
@@ -71,12 +72,16 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     factuals, search = request.factuals, settings.search.sampling_search
     check_search(fitted, settings, constraints)
     computed: list[ComputedColumn] = []
-    consequences = None
-    if search.consequences == "recompute":
-        from ..relations.consequences import Consequences, computed_columns
+    consequences, kept = None, list[int]()
+    if search.consequences == "recompute" or not search.is_paper:
+        from ..relations.consequences import Consequences, following_columns, kept_places
 
-        computed = computed_columns(kept_relations(fitted, settings, constraints), constraints)
-        consequences = Consequences(computed, factuals, constraints) if computed else None
+        relations = kept_relations(fitted, settings, constraints)
+        following = following_columns(relations, constraints)
+        kept = [] if search.is_paper else kept_places(following, constraints)
+        if following and search.consequences == "recompute":
+            consequences = Consequences(following, factuals, constraints)
+            computed = [one for one in following if not one.is_free]
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
         return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
@@ -89,6 +94,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         factual_limits=_factual_limits(request, consequences, constraints),
         scores=ScoreStore(len(factuals), fitted.schema.mutable.size, search.max_evaluations),
         consequences=consequences,
+        kept_places=kept,
     )
     outcome = _run_with_default_margin(task, positions)
     if outcome.misjudged:
@@ -320,7 +326,9 @@ def _exact_stage(
 
     fitted, constraints = task.request.fitted, task.request.constraints
     sampling_search = search.sampling_search
-    rules = row_rules(fitted, sampling_search, constraints, relations, task.column_cache)
+    rules = row_rules(
+        fitted, sampling_search, constraints, relations, task.column_cache, task.kept_places
+    )
     # A bound on the changes of all features also bounds the proof.
     bounds = [] if rules.max_sparsity is None else [rules.max_sparsity]
     bounds += [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
@@ -337,7 +345,14 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
     n_counterfactuals = settings.n_counterfactuals
     if search.is_paper:
         n_counterfactuals = min(n_counterfactuals, search.resolve_samples(settings.n_samples)[1])
-    rules = row_rules(request.fitted, search, request.constraints, relations, task.column_cache)
+    rules = row_rules(
+        request.fitted,
+        search,
+        request.constraints,
+        relations,
+        task.column_cache,
+        task.kept_places,
+    )
     if task.excludes_discouraged:
         # Limits are about what is drawn, not about columns that follow from it.
         rules = replace(rules, filters=[*rules.filters, IsEncouraged(request.constraints)])
@@ -369,6 +384,7 @@ def row_rules(
     constraints: Constraints,
     relations: Sequence[FoundRelation],
     column_cache: ColumnCache,
+    kept_places: Sequence[int] = (),
 ) -> RowRules:
     """What the rows that a search returns must keep, apart from being valid."""
     distance = weighted(fitted.distance, constraints)
@@ -377,6 +393,7 @@ def row_rules(
     ]
     if search.copies == "never":
         filters.append(IsNoCopy(kept_training_rows(fitted, search)))
+    filters += [LosesNothing(kept_places)] if kept_places else []
     filters += [KeepsRelation(found.relation, column_cache) for found in relations]
     plausible = None
     # Without an accepted row, nothing is returned.

@@ -143,6 +143,8 @@ class SearchTask:
     factual_limits: FactualLimits
     scores: ScoreStore
     consequences: Consequences | None = None
+    # Places of the mutable features of which no value may become missing.
+    kept_places: Sequence[int] = ()
     # Whether discouraged changes are left out, in limits and answers.
     excludes_discouraged: bool = False
     column_cache: ColumnCache = field(default_factory=dict)
@@ -161,6 +163,12 @@ class SearchTask:
     def computed_places(self) -> list[int]:
         """Places of the mutable features that are only recomputed from others."""
         return [] if self.consequences is None else self.consequences.places
+
+    @property
+    def never_missing(self) -> list[int]:
+        """Places of the mutable features that no action makes missing."""
+        free = [] if self.consequences is None else self.consequences.free_places
+        return [*self.kept_places, *free]
 
     def within_deadline(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
