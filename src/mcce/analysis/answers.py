@@ -211,7 +211,12 @@ class Requirements:
     constraints: Constraints
     relations: Sequence[Relation]
     rules: RowRules
-    computed: Sequence[ComputedColumn]
+    following: Sequence[ComputedColumn]
+
+    @property
+    def computed(self) -> list[ComputedColumn]:
+        """The columns that never change by themselves."""
+        return [one for one in self.following if not one.is_free]
 
     @classmethod
     def of(
@@ -233,7 +238,7 @@ class Requirements:
             constraints,
             [found.relation for found in relations],
             row_rules(weighing, search, no_constraints, relations, {}, kept),
-            [one for one in following if recomputes and not one.is_free],
+            following if recomputes else (),
         )
 
     def broken(self, rows: CandidateRows) -> dict[tuple[str, Hashable], BoolArray]:

@@ -77,6 +77,10 @@ class ComputedColumn:
         """Whether it follows only where it becomes missing."""
         return isinstance(self.rule, Dependency) and self.rule.values == LOST
 
+    def follows(self, codes: Codes, table: pd.Series[Any]) -> BoolArray:
+        """Which codes are changes that follow from others."""
+        return becomes_missing(codes, table) if self.is_free else codes != OWN
+
     @property
     def can_become_missing(self) -> bool:
         """Whether it may have to be missing."""
@@ -267,8 +271,8 @@ class Consequences:
         """Rows of codes with the consequences of their changes."""
         codes = codes.copy()
         for computed, follower in zip(self._columns, self._followers, strict=True):
-            own, table = codes[computed.place], tables.tables[computed.place]
-            own[becomes_missing(own, table) if computed.is_free else slice(None)] = OWN
+            own = codes[computed.place]
+            own[computed.follows(own, tables.tables[computed.place])] = OWN
             moved = np.flatnonzero((codes[computed.actions] != OWN).any(axis=0))
             if moved.size:
                 rows = CandidateRows(self._rows, owner[moved], codes[:, moved], tables.tables)

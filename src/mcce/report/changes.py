@@ -127,6 +127,7 @@ class ChangedColumn:
 def changes_of(
     columns: Sequence[ChangedColumn],
     consequences: Collection[Hashable],
+    losses: Collection[Hashable],
     mentioned: Collection[Hashable],
     n_answers: int,
 ) -> list[AnswerChanges]:
@@ -134,9 +135,10 @@ def changes_of(
     actions: list[list[ChangedCell]] = [[] for _ in range(n_answers)]
     follow: list[list[ChangedCell]] = [[] for _ in range(n_answers)]
     for column in columns:
-        of = follow if column.feature.name in consequences else actions
+        name = column.feature.name
         for answer, change in column.changes.items():
-            of[answer].append(change)
+            follows = name in consequences or (name in losses and change.after is None)
+            (follow if follows else actions)[answer].append(change)
     answers = []
     for do, then in zip(actions, follow, strict=True):
         if any(change.feature in mentioned for change in then):

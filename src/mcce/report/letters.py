@@ -150,6 +150,7 @@ class _Context:
     labels: Labels
     columns: Mapping[Hashable, RoundedColumn]
     follow: Sequence[Hashable]
+    losses: Sequence[Hashable]
     ranges: bool
 
     @classmethod
@@ -163,7 +164,8 @@ class _Context:
             schema,
             labels,
             {column.feature.name: column for column in columns.values()},
-            [column.feature.name for column in requirements.computed],
+            [one.feature.name for one in requirements.computed],
+            [one.feature.name for one in requirements.following if one.is_free],
             ranges,
         )
 
@@ -182,7 +184,7 @@ def _list_changes(final: Counterfactuals[pd.DataFrame], context: _Context) -> li
         changed = widen_changes(changed, anonymous)
     follow = context.follow
     mentioned = [name for name in follow if context.labels.of(name).follow is not False]
-    changes = changes_of(changed, follow, mentioned, len(final.frame))
+    changes = changes_of(changed, follow, context.losses, mentioned, len(final.frame))
     if anonymous is not None:
         return with_shares(changes, anonymous.measures["pureness_of_changes"].tolist())
     if "margin_word" not in final.measures:

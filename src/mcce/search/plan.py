@@ -71,7 +71,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
     factuals, search = request.factuals, settings.search.sampling_search
     check_search(fitted, settings, constraints)
-    computed: list[ComputedColumn] = []
+    following: list[ComputedColumn] = []
     consequences, kept = None, list[int]()
     if search.consequences == "recompute" or not search.is_paper:
         from ..relations.consequences import Consequences, following_columns, kept_places
@@ -79,12 +79,11 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         relations = kept_relations(fitted, settings, constraints)
         following = following_columns(relations, constraints)
         kept = [] if search.is_paper else kept_places(following, constraints)
-        if following and search.consequences == "recompute":
-            consequences = Consequences(following, factuals, constraints)
-            computed = [one for one in following if not one.is_free]
+        following = following if search.consequences == "recompute" else []
+        consequences = Consequences(following, factuals, constraints) if following else None
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
-        return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
+        return replace(SearchOutcome.merge(factuals, []), reasons=reasons, following=following)
     decision = fitted.decision.with_margin(search.margin or 0.0)
     is_exact = isinstance(settings.search, ExactSearch)
     task = SearchTask(
@@ -104,7 +103,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         outcome = _update(certain, outcome, _run_stages(certain, misjudged), misjudged)
     if search.is_paper and constraints.discouraged:
         outcome = replace(outcome, answers=_discouraged_last(constraints, outcome.answers))
-    return replace(outcome, computed=computed)
+    return replace(outcome, following=following)
 
 
 def _run_with_default_margin(task: SearchTask, positions: IntArray) -> SearchOutcome:

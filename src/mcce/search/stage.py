@@ -187,7 +187,7 @@ class SearchOutcome:
     proven: frozenset[int] = frozenset()
     # People with an answer that the label rule accepts and the predictor refuses.
     misjudged: frozenset[int] = frozenset()
-    computed: Sequence[ComputedColumn] = ()
+    following: Sequence[ComputedColumn] = ()
 
     @classmethod
     def merge(cls, factuals: EncodedRows, parts: Sequence[SearchOutcome]) -> SearchOutcome:
