@@ -437,6 +437,7 @@ LEARNED = {
 SHARES, SPREADS = ("distance", "shares"), ("distance", "spreads")
 RELATION, PARTS = ("relations", 0), ("relations", 0, "relation", "Equation")
 SUM = (*PARTS, "formula", "Sum")
+STEPS = {"Steps": {"of": ["debt", "debt"], "limits": [1.0]}}
 OTHERS = {
     "no distance": put("distance", to=None),
     "no spreads": without("distance", "spreads"),
@@ -467,6 +468,7 @@ OTHERS = {
     "no terms": put(*SUM, "of", to=3),
     "term less": put(*SUM, "of", to=lambda names: names[1:]),
     "level as term": put(*SUM, "of", to=["size", "debt"]),
+    "two columns in steps": put(*SUM, "of", to=lambda of: [STEPS, *of[1:]]),
     "another formula": put(*PARTS, "formula", to=lambda one: {"Steps": one["Sum"]}),
     "text as factor": put(*SUM, "weights", to=["much", 1.0]),
     "zero as factor": put(*SUM, "weights", to=[0.0, 1.0]),

@@ -84,6 +84,20 @@ def test_a_cell_becomes_missing_as_a_consequence_of_one_of_two_levels(search):
     assert (result.measures["n_actions"] == 1).all()
 
 
+def test_a_date_becomes_missing_too():
+    def dated(frame: pd.DataFrame) -> pd.DataFrame:
+        start = pd.Timestamp("2026-01-01")
+        return frame.assign(length=start + pd.to_timedelta(frame["length"], unit="D"))
+
+    score = lambda frame: ~is_reached(frame) + 0.0
+    explainer = MCCE(score, (0.5, 2), search="near", random_state=0).fit(dated(calls()))
+
+    result = explain(explainer, dated(calls(20, seed=1)))
+
+    assert len(result.frame) == is_reached(calls(20, seed=1)).sum()
+    assert (result.frame["length"].isna() == ~is_reached(result.frame)).all()
+
+
 @pytest.mark.parametrize("search", BEYOND)
 def test_a_cell_that_is_no_longer_missing_is_an_action_of_its_own(search):
     explainer = fitted(search, wants_reached=True)

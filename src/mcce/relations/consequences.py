@@ -185,7 +185,8 @@ def _followed(found: Iterable[FoundRelation], schema: Schema) -> list[Rule]:
         elif one.enforced and isinstance(relation, Equivalence):
             tables += _as_tables(relation, schema)
     formulas.sort(key=lambda one: isinstance(one.formula, Sum))
-    tables.sort(key=lambda one: (None not in one.results, -schema.position_of[one.result]))
+    at = schema.position_of
+    tables.sort(key=lambda one: (None not in one.results, one.values == LOST, -at[one.result]))
     return [*formulas, *tables]
 
 
@@ -218,6 +219,8 @@ def _is_suitable(rule: Rule, schema: Schema) -> bool:
     """Whether the target can hold what a rule gives, and a table tells its values apart."""
     if isinstance(rule, Equation):
         return schema.features[schema.position_of[rule.target]].is_number
+    if rule.values == LOST:
+        return True
     # Tables hold numbers as float64, which merges integers beyond 2**53; times have units.
     at = schema.position_of
     features = [schema.features[at[name]] for name in rule.operands if name in at]

@@ -296,6 +296,12 @@ def _check_lengths(formula: Sum | Product, known: Known) -> None:
     ensure(len(of_each) == len(formula.of) > 0, "a formula has another number of columns")
 
 
+def _check_view(view: Amounts | HasValue | Steps, known: Known) -> None:
+    ensure(len(view.of) == 1, "a relation reads another number of columns")
+    if not isinstance(view, Steps):
+        _check_values(view, known)
+
+
 def _check_values(one: Amounts | Dependency | HasValue, known: Known) -> None:
     pairs = one.amounts if isinstance(one, Amounts) else one.values
     given = pairs if isinstance(one, HasValue) else (value for value, _ in pairs)
@@ -338,8 +344,9 @@ BETWEEN: dict[type[Any], Callable[[Any, Known], None]] = {
     Equation: _check_ends,
     Sum: _check_lengths,
     Product: _check_lengths,
-    Amounts: _check_values,
-    HasValue: _check_values,
+    Amounts: _check_view,
+    HasValue: _check_view,
+    Steps: _check_view,
     Dependency: _check_values,
     FoundRelation: _check_relation,
     Surrogate: _check_surrogate,
