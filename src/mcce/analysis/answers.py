@@ -31,7 +31,7 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..postprocess.filters import RowRules
 from ..postprocess.validation import score_in_calls
 from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
-from ..relations.consequences import ComputedColumn, Consequences, following_columns, kept_places
+from ..relations.consequences import ComputedColumn, Consequences, following_columns
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
 from ..search.config import ExplainSettings, kept_relations, weighted
@@ -229,7 +229,6 @@ class Requirements:
         # Constraints on whole rows are checked with all others, by the values of rows.
         no_constraints = Constraints.bind(None, fitted.schema)
         following = following_columns(relations, constraints)
-        kept = [] if search.is_paper else kept_places(following, constraints)
         recomputes = search.consequences == "recompute"
         found = default_margin(fitted, settings.search)
         return cls(
@@ -237,7 +236,7 @@ class Requirements:
             None if found is None else found[0],
             constraints,
             [found.relation for found in relations],
-            row_rules(weighing, search, no_constraints, relations, {}, kept),
+            row_rules(weighing, search, no_constraints, relations, {}),
             following if recomputes else (),
         )
 

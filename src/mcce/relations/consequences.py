@@ -35,6 +35,7 @@ from ..candidates import (
 from ..constraints.collection import Constraints
 from ..constraints.conditions import Formula, to_floats
 from ..constraints.derived import Derived
+from ..constraints.kinds import NeverAdvised
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
 from ..tables.columns import is_time
 from ..tables.features import ULPS, Feature, epsilon
@@ -140,7 +141,9 @@ def kept_places(following: Sequence[ComputedColumn], constraints: Constraints) -
     That is no plan, unless a relation calls for it, or the user constrains the feature otherwise.
     """
     schema = constraints.schema
-    others = {one.column for one in following if one.can_become_missing} | {*constraints.by_feature}
+    others = {one.column for one in following if one.can_become_missing}
+    for column, limits in constraints.by_feature.items():
+        others |= {column} if any(not isinstance(one, NeverAdvised) for one in limits) else set()
     return [
         place
         for place, column in enumerate(schema.mutable.tolist())
