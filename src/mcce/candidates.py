@@ -16,7 +16,7 @@ import pandas as pd
 
 from .caching import cached_property
 from .kernels import BoolArray, Codes, Comparison, FloatArray, Int32Array, IntArray, first_of_each
-from .tables.columns import as_numbers, assemble
+from .tables.columns import as_numbers, assemble, is_missing
 from .tables.dtypes import holds, to_dtype
 from .tables.features import Feature
 from .tables.schema import OWN, EncodedRows
@@ -293,6 +293,12 @@ def pair_rows(
         codes[place] = coded[n_people:].reshape(codes[place].shape)
         tables.append(learned.table)
     return Candidates.of(rows, positions, codes, own_codes, tables)
+
+
+def becomes_missing(codes: Codes, table: pd.Series[Any]) -> BoolArray:
+    """Which codes of a feature are changes to a missing value."""
+    # The last entry is that of ``OWN``.
+    return np.append(is_missing(table), False)[codes]
 
 
 def code_numbers(rows: EncodedRows, tables: Sequence[pd.Series[Any]]) -> list[FloatArray | None]:

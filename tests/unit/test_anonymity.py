@@ -298,7 +298,11 @@ def test_missing_is_a_level(cell):
     train = pd.DataFrame(
         {"rate": [np.nan] * 6 + [1.0, 2.0, 3.0] * 4, "home": [None] * 6 + ["own"] * 12}
     )
-    explainer = fitted(lambda frame: frame[cell].isna(), (1, 1), train, immutable=[])
+    # Without a constraint, nothing becomes missing.
+    rule = c.not_up("rate") if cell == "rate" else c.levels("home", ["own", None])
+    explainer = fitted(
+        lambda frame: frame[cell].isna(), (1, 1), train, immutable=[], constraints=[rule]
+    )
 
     few = explain(explainer, train.iloc[[-1]], 6, [cell], train).anonymous
     many = explain(explainer, train.iloc[[-1]], 7, [cell], train).anonymous

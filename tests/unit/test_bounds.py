@@ -81,10 +81,18 @@ def test_permuted_columns_have_no_bounds():
     assert len(found_in(pd.DataFrame(permuted)).relations_) == 0
 
 
-def test_few_new_rows_break_a_bound_that_has_no_sharp_limit():
+def test_columns_that_merely_go_together_have_no_bounds():
+    random = np.random.default_rng(0)
+    common = random.normal(size=(3000, 1))
+    frame = pd.DataFrame(common + 0.4 * random.normal(size=(3000, 12))).add_prefix("x")
+
+    assert len(found_in(frame).relations_) <= 1
+
+
+def test_few_new_rows_break_a_bound_that_few_rows_come_near():
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"first": random.normal(size=20_000)})
-    frame["second"] = frame["first"] + 0.4 * random.normal(size=20_000)
+    frame["second"] = frame["first"] + random.beta(2, 2, 20_000)
     frame["third"] = random.normal(size=20_000)
 
     found = found_in(frame.head(1000)).fitted_.relations

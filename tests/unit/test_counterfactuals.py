@@ -222,7 +222,7 @@ def test_the_table_has_bounds_and_none_is_drawn_of_nothing():
 
 
 def test_records_are_plain_and_complete(result):
-    first, second = json.loads(json.dumps(result.to_dict("records"), allow_nan=False))
+    first, second = json.loads(json.dumps(result.to_dict(), allow_nan=False))
 
     assert first["factual"] == "a"
     assert first["person"] == {

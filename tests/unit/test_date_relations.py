@@ -73,7 +73,7 @@ def test_parts_of_dates_and_days_between_them_are_found(write):
         "month(arrival) determines month",
         "weekday(arrival) determines weekday",
         "week(arrival) determines week",
-        "weekday determines weekend",
+        "weekend = 'yes' if and only if weekday in [5, 6]",
     } <= set(table["relation"])
     assert table["enforced"].all()
 

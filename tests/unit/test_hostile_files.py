@@ -433,7 +433,9 @@ LEARNED = {
     "surrogate more": put("surrogate", to=lambda surrogate: surrogate | {"more": 1}),
 }
 SHARES, SPREADS = ("distance", "shares"), ("distance", "spreads")
-RELATION, PARTS = ("relations", 0), ("relations", 0, "relation", "linear")
+RELATION, PARTS = ("relations", 0), ("relations", 0, "relation", "Equation")
+SUM = (*PARTS, "formula", "Sum")
+STEPS = {"Steps": {"of": ["debt", "debt"], "limits": [1.0]}}
 OTHERS = {
     "no distance": put("distance", to=None),
     "no spreads": without("distance", "spreads"),
@@ -451,9 +453,9 @@ OTHERS = {
     "wrong distance": put(
         "parameters", "distance", to={"distance": ["hvdm", {"dict": [["alpha", -3]]}]}
     ),
-    "kind of relation": put(*RELATION, "relation", to=lambda found: {"magic": found["linear"]}),
-    "list as kind": put(*RELATION, "relation", to=["linear"]),
-    "another kind": put(*RELATION, "relation", to=lambda found: {"ordering": found["linear"]}),
+    "kind of relation": put(*RELATION, "relation", to=lambda one: {"Magic": one["Equation"]}),
+    "list as kind": put(*RELATION, "relation", to=["Equation"]),
+    "another kind": put(*RELATION, "relation", to=lambda one: {"Ordering": one["Equation"]}),
     "no relation parts": put(*PARTS, to={}),
     "share of rows": put(*RELATION, "share", to=2.0),
     "no share": put(*RELATION, "share", to=None),
@@ -461,16 +463,19 @@ OTHERS = {
     "number as enforced": put(*RELATION, "enforced", to=1),
     "level as result": put(*PARTS, "result", to="size"),
     "unknown result": put(*PARTS, "result", to="unknown"),
-    "no terms": put(*PARTS, "terms", to=3),
-    "level as term": put(*PARTS, "terms", to=[["size", 1.0]]),
-    "text as factor": put(*PARTS, "terms", to=[["debt", "much"]]),
-    "zero as factor": put(*PARTS, "terms", to=[["debt", 0.0]]),
-    "tiny factor": put(*PARTS, "terms", to=[["debt", 5e-324]]),
-    "infinite constant": put(*PARTS, "constant", to="inf"),
-    "negative tolerance": put(*PARTS, "tolerance", to=-1.0),
+    "no terms": put(*SUM, "of", to=3),
+    "term less": put(*SUM, "of", to=lambda names: names[1:]),
+    "level as term": put(*SUM, "of", to=["size", "debt"]),
+    "two columns in steps": put(*SUM, "of", to=lambda of: [STEPS, *of[1:]]),
+    "another formula": put(*PARTS, "formula", to=lambda one: {"Steps": one["Sum"]}),
+    "text as factor": put(*SUM, "weights", to=["much", 1.0]),
+    "zero as factor": put(*SUM, "weights", to=[0.0, 1.0]),
+    "tiny factor": put(*SUM, "weights", to=[5e-324, 1.0]),
+    "infinite constant": put(*SUM, "constant", to="inf"),
+    "limits out of order": put(*PARTS, "low", to=1.0),
     "number as relative": put(*PARTS, "relative", to=0),
     "text as rounding": put(*PARTS, "rounding", to="none"),
-    "too many relations": put("relations", to=lambda found: found * 1000),
+    "too many relations": put("relations", to=lambda found: found * 2000),
     "count less": put("value_counts", to=lambda counts: counts[1:]),
     "short counts": put("value_counts", to=lambda counts: counts.astype(np.int32)),
     "another sum": cell("value_counts", at=0, to=999),

@@ -22,6 +22,7 @@ from mcce import (
     Search,
     constraints,
 )
+from mcce import constraints as c
 from mcce.counterfactuals.parts import ReasonKind
 from mcce.datasets import load_german_credit
 from mcce.report import Labels, Letters, languages, write_letters
@@ -510,7 +511,10 @@ def test_missing_values_dates_and_booleans_have_words():
     )
 
     def said(name, wanted, person, language="en"):
-        explainer = MCCE(lambda x: wanted(x[name]) * 1.0, (0.5, 1), random_state=0).fit(train)
+        lost = [c.not_up("debt"), c.levels("note", ["a", None])]
+        explainer = MCCE(
+            lambda x: wanted(x[name]) * 1.0, (0.5, 1), constraints=lost, random_state=0
+        ).fit(train)
         result = explainer.explain(person)
         return write_letters(explainer, result, {"language": language}).answers["text"].iloc[0]
 

@@ -32,7 +32,7 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
 from ..postprocess.filters import RowRules
 from ..postprocess.validation import score_in_calls
 from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
-from ..relations.consequences import ComputedColumn, Consequences, computed_columns
+from ..relations.consequences import ComputedColumn, Consequences, following_columns
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
 from ..search.config import ExplainSettings
@@ -213,7 +213,12 @@ class Requirements:
     constraints: Constraints
     relations: Sequence[Relation]
     rules: RowRules
-    computed: Sequence[ComputedColumn]
+    following: Sequence[ComputedColumn]
+
+    @property
+    def computed(self) -> list[ComputedColumn]:
+        """The columns that never change by themselves."""
+        return [one for one in self.following if not one.is_free]
 
     @classmethod
     def of(
@@ -225,6 +230,7 @@ class Requirements:
         weighing = replace(fitted, distance=weighted(fitted.distance, constraints))
         # Constraints on whole rows are checked with all others, by the values of rows.
         no_constraints = Constraints.bind(None, fitted.schema)
+        following = following_columns(relations, constraints)
         recomputes = search.consequences == "recompute"
         found = default_margin(fitted.answering, settings.search)
         return cls(
@@ -233,7 +239,7 @@ class Requirements:
             constraints,
             [found.relation for found in relations],
             row_rules(weighing, search, no_constraints, relations, {}),
-            computed_columns(relations, constraints) if recomputes else (),
+            following if recomputes else (),
         )
 
     def broken(self, rows: CandidateRows) -> dict[tuple[str, Hashable], BoolArray]:

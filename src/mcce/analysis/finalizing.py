@@ -202,7 +202,7 @@ class _Finalizer:
             measures,
             MeasuredRows.empty(answers.factuals),
             proven=frozenset(answers.owner[proven].tolist()),
-            computed=self.requirements.computed,
+            following=self.requirements.following,
         )
         found = result_rows(self.fitted, self.settings, outcome)
         if "proven" in found.measures:

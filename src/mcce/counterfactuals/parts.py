@@ -82,9 +82,15 @@ def read_answers(data: Any, rows: EncodedRows, decision: Decision, owner: Any) -
 
 
 def list_changes(
-    before: pd.DataFrame, after: pd.DataFrame, consequences: Collection[Hashable]
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    consequences: Collection[Hashable],
+    losses: Collection[Hashable],
 ) -> pd.DataFrame:
-    """One row per changed cell, with the labels of its row."""
+    """One row per changed cell, with the labels of its row.
+
+    Columns of ``losses`` follow others where they become missing.
+    """
     labels = after.index.to_frame(index=False)
     row, place = np.nonzero(changed_cells(before, after).T)
     cells = np.empty((2, row.size), dtype=object)
@@ -93,7 +99,12 @@ def list_changes(
         for kept, frame in zip(cells, (before, after), strict=True):
             kept[here] = frame.iloc[row[here], column].astype(object).to_numpy(dtype=object)
     names = [after.columns[column] for column in place.tolist()]
-    kinds = ["consequence" if name in consequences else "action" for name in names]
+    lost = is_missing(pd.Series(cells[1], dtype=object)).tolist()
+    follow = [
+        name in consequences or (gone and name in losses)
+        for name, gone in zip(names, lost, strict=True)
+    ]
+    kinds = np.where(follow, "consequence", "action")
     listed = {
         "feature": pd.Series(names, dtype=object),
         "before": pd.Series(cells[0], dtype=object),

@@ -140,6 +140,7 @@ class Counterfactuals(Generic[FrameT]):
     roles: Mapping[Hashable, Role] = field(default_factory=dict)
     anonymous: AnonymousAnswers[FrameT] | None = None
     consequences: tuple[Hashable, ...] = field(default=(), repr=False)
+    losses: tuple[Hashable, ...] = field(default=(), repr=False)
     adapter: FrameAdapter = field(default=PANDAS_ADAPTER, repr=False)
     _in_pandas: Counterfactuals[pd.DataFrame] | None = field(default=None, repr=False)
     # Of final answers, numbered in the column "answer".
@@ -419,7 +420,7 @@ class Counterfactuals(Generic[FrameT]):
 
     def _changes(self: Counterfactuals[pd.DataFrame]) -> pd.DataFrame:
         before = self.factuals.iloc[self.owner]
-        listed = list_changes(before, self.frame, self.consequences)
+        listed = list_changes(before, self.frame, self.consequences, self.losses)
         return listed.assign(actor=actors(listed["feature"], self.roles)) if self.roles else listed
 
     def __repr__(self) -> str:
@@ -441,6 +442,7 @@ def make_counterfactuals(
     stopped: bool = False,
     timings: Mapping[str, float],
     consequences: tuple[Hashable, ...] = (),
+    losses: tuple[Hashable, ...] = (),
     min_margin: float = 0.0,
 ) -> Counterfactuals[Any]:
     """A result in the kind of frame of the factuals."""
@@ -459,6 +461,7 @@ def make_counterfactuals(
         timings=dict(timings),
         min_margin=min_margin,
         consequences=consequences,
+        losses=losses,
     )
     return _to_native(result, rows.adapter)
 

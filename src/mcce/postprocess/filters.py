@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..candidates import CandidateRows
+from ..candidates import CandidateRows, becomes_missing
 from ..constraints.collection import Constraints
 from ..constraints.constraint import RowConstraint
 from ..constraints.of_rows import Derived
@@ -152,6 +152,21 @@ class IsEncouraged:
 
 
 @dataclass(frozen=True, eq=False)
+class LosesNothing:
+    """Keeps rows in which no value of some features becomes missing, by place."""
+
+    places: Sequence[int]
+    name: str = "values that become missing"
+
+    def keeps(self, selected: CandidateRows) -> BoolArray:
+        """Rows that lose no such value."""
+        kept = np.ones(selected.owner.size, dtype=bool)
+        for place in self.places:
+            kept &= ~becomes_missing(selected.codes[place], selected.tables[place])
+        return kept
+
+
+@dataclass(frozen=True, eq=False)
 class KeepsRelation:
     """Keeps rows in which a relation holds, or is broken no worse than in the person's own row.
 
@@ -185,9 +200,9 @@ class KeepsRelation:
 
     def _rounding(self, schema: Schema) -> float:
         """How far rounding may move a recomputed value."""
-        from ..relations.relation import Equality
+        from ..relations.kinds import Equation
 
-        if not isinstance(self.relation, Equality):
+        if not isinstance(self.relation, Equation) or self.relation.is_bound:
             return 0.0
         target = schema.features[schema.position_of[self.relation.target]]
         return target.resolution / 2 + 2 * self.relation.rounding

@@ -18,24 +18,28 @@ Always true: the chance that is returned is at least that of a permutation that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
 from ..encodings import ColumnCache, remember
-from ..kernels import BoolArray, Codes, FloatArray, IntArray, absorb, check_cancellation
+from ..kernels import BoolArray, Codes, FloatArray, IntArray, absorb
 from ..tables.columns import EXACT_IN_FLOAT64
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
-from .relation import Relation, numbers_of_cells
-from .views import DateView, find_views
+from .dates import DateView, find_views
+from .relation import Relation, numbers_of
 
 # A relation is accepted if its chance, times the number of relations tried, is below this.
 MAX_CHANCE = 1e-6
+# Up to this share of rows may be broken, and up to this share of what chance would break.
+MAX_BROKEN, MAX_BROKEN_BY_CHANCE = 0.02, 0.03
+# Held-out rows that confirm, at least and at most.
+MIN_CONFIRMING, MAX_CONFIRMING = 20, 20_000
 ROWS_PER_PIECE = 100_000
 
 
@@ -47,6 +51,8 @@ class TrainingColumns:
     codes: Codes
     weights: IntArray
     column_cache: ColumnCache = field(default_factory=dict, repr=False)
+    # Cells that stand for those of a column.
+    filled: Mapping[Hashable, pd.Series[Any]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, rows: EncodedRows) -> TrainingColumns:
@@ -58,108 +64,78 @@ class TrainingColumns:
         first, weights = np.minimum.reduceat(order, starts), np.diff(starts, append=order.size)
         return cls(rows.schema, rows.codes[:, first], weights)
 
-    @property
-    def n_rows(self) -> int:
+    def __len__(self) -> int:
         """Number of distinct rows."""
         return self.codes.shape[1]
 
-    @property
-    def half(self) -> int:
-        """Number of rows for discovery."""
-        return (self.n_rows + 1) // 2
-
-    @property
-    def held_out(self) -> slice:
-        """The rows that confirm."""
-        return slice(self.half, self.n_rows)
-
-    @cached_property
-    def names(self) -> list[Hashable]:
-        """The columns, and after them views of dates."""
-        return [*self.schema.names, *self._views]
-
-    @cached_property
-    def numeric(self) -> list[int]:
-        """Positions of numeric columns that vary, times left out, and of days between dates."""
-        return [at for at in self.values if self._kind(at) not in "mM"]
-
-    @cached_property
-    def times(self) -> dict[str, list[int]]:
-        """Positions of dates and of durations."""
-        return {kind: [at for at in self.values if self._kind(at) == kind] for kind in "mM"}
-
-    def is_view(self, at: int) -> bool:
-        """Whether a position is that of a view."""
-        return at >= len(self.schema.features)
-
-    @cached_property
-    def values(self) -> dict[int, FloatArray]:
-        """The number of each code of columns that vary, or of each row of views; NaN for missing.
-
-        Times are in nanoseconds.
-        """
-        tables = {
-            column: numbers_of_cells(feature.table)
-            for column, feature in enumerate(self.schema.features)
-            if _is_measured(feature)
-        }
-        for at, view in enumerate(self._views, len(self.schema.features)):
-            numbers = view.numbers(self)
-            present = numbers[~np.isnan(numbers)]
-            if present.size and present.min() < present.max():
-                tables[at] = numbers
-        return tables
-
-    def numbers(self, at: int, rows: slice | IntArray) -> FloatArray:
-        """The numbers of a column or view, NaN for missing."""
-        of_rows = rows if self.is_view(at) else self.codes[at, rows]
-        return self.values[at][of_rows]
-
-    def holds(self, relation: Relation) -> BoolArray:
-        """Whether a relation holds in each row."""
-        starts = range(0, self.n_rows, ROWS_PER_PIECE)
-        pieces = (slice(start, start + ROWS_PER_PIECE) for start in starts)
-        return np.concatenate([relation.holds(self.at(rows)) for rows in pieces])
-
-    def half_unit(self, name: Hashable) -> float:
-        """Half a unit of a column's last decimal; 0 if it has too many to tell."""
-        return self.schema.features[self.schema.names.index(name)].resolution / 2
-
-    def at(self, rows: slice | IntArray) -> TrainingColumns:
+    def at(self, rows: slice) -> TrainingColumns:
         """Some of the rows."""
         return replace(self, codes=self.codes[:, rows], weights=self.weights[rows])
-
-    def __len__(self) -> int:
-        """Number of distinct rows."""
-        return self.n_rows
 
     def read(
         self, feature: Hashable, read: Callable[[pd.Series[Any]], np.ndarray], key: Hashable
     ) -> np.ndarray:
         """What a function gives for the cells of a column; it is called once for each value."""
-        column = self.schema.names.index(feature)
-        table = self.schema.features[column].table
+        if feature in self.filled:
+            return read(self.filled[feature])
+        table = self.feature(feature).table
         of_table = remember(self.column_cache, (feature, key), table, lambda: read(table))
-        return of_table[self.codes[column]]
+        return of_table[self.codes_of(feature)]
+
+    def feature(self, name: Hashable) -> Feature:
+        """A column by name."""
+        return self.schema.features[self.schema.position_of[name]]
+
+    def codes_of(self, name: Hashable) -> Codes:
+        """The codes of a column."""
+        return self.codes[self.schema.position_of[name]]
+
+    def half_unit(self, name: Hashable) -> float:
+        """Half a unit of a column's last decimal; 0 if it has too many to tell."""
+        return self.feature(name).resolution / 2
+
+    @cached_property
+    def numbers(self) -> list[Hashable]:
+        """Numeric columns that vary, without times, and the days between two dates."""
+        return [*self._columns("iuf"), *(one for one in self._views if one.what == "days")]
+
+    @cached_property
+    def dates(self) -> list[Hashable]:
+        """Dates, whatever they are written in."""
+        return [*self._columns("M"), *(one for one in self._views if one.what == "date")]
+
+    @cached_property
+    def durations(self) -> list[Hashable]:
+        """Columns of durations."""
+        return self._columns("m")
 
     @cached_property
     def _views(self) -> list[DateView]:
-        return find_views(self.schema)
+        numbers = {one: numbers_of(self, one) for one in find_views(self.schema)}
+        return [one for one, own in numbers.items() if np.fmin.reduce(own) < np.fmax.reduce(own)]
 
-    def _kind(self, at: int) -> str:
-        """The kind of a column's dtype; views are dates or floats."""
-        n_columns = len(self.schema.features)
-        if at < n_columns:
-            return str(self.schema.features[at].table.dtype.kind)
-        return "M" if self._views[at - n_columns].what == "date" else "f"
+    def _columns(self, kinds: str) -> list[Hashable]:
+        """Columns that vary, of these kinds of dtypes, which float64 holds exactly."""
+        return [
+            one.name
+            for one in self.schema.features
+            if one.numbers is not None
+            and one.spread > 0
+            and one.table.dtype.kind in kinds
+            and (kinds != "iuf" or _is_exact(one))
+        ]
+
+    def holds(self, relation: Relation) -> BoolArray:
+        """Whether a relation holds in each row."""
+        starts = range(0, len(self), ROWS_PER_PIECE)
+        pieces = (slice(start, start + ROWS_PER_PIECE) for start in starts)
+        return np.concatenate([relation.holds(self.at(rows)) for rows in pieces])
 
 
-def _is_measured(feature: Feature) -> bool:
-    """Whether a feature varies and is a time, or numbers that float64 holds exactly."""
-    dtype, numbers = feature.table.dtype, feature.numbers
-    if numbers is None or feature.spread <= 0:
-        return False
-    return dtype.kind in "fmM" or bool(np.nanmax(np.abs(numbers)) < EXACT_IN_FLOAT64)
+def _is_exact(feature: Feature) -> bool:
+    """Whether float64 holds all numbers of a column exactly."""
+    largest = np.abs(feature.known_numbers).max()
+    return feature.table.dtype.kind == "f" or bool(largest < EXACT_IN_FLOAT64)
 
 
 def _hashes(codes: Codes) -> np.ndarray:
@@ -171,31 +147,43 @@ def _hashes(codes: Codes) -> np.ndarray:
     return total
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A relation that held-out rows confirm."""
+# Makes the relation that holds in some rows, if there is one; deviations grow by a margin.
+Recipe: TypeAlias = Callable[[TrainingColumns, float], Relation | None]
 
-    relation: Relation
-    log_chance: float
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many held-out rows confirm a relation, and a bound on the chance that they would."""
+
     n_rows: int
+    log_chance: float
 
 
-@dataclass(frozen=True)
-class Findings:
-    """The proposals of one finder."""
+def confirm(relation: Relation, held_out: TrainingColumns) -> Evidence | None:
+    """What rows that a relation was not found in say of it; None if they contradict it."""
+    target, low, high = defined(relation.limits(held_out.at(slice(0, MAX_CONFIRMING))))
+    n_rows = target.size
+    if n_rows < MIN_CONFIRMING:
+        return None
+    n_passing, by_chance = count_passing(target, low, high)
+    n_broken = int(((target < low) | (target > high)).sum())
+    if n_broken > min(MAX_BROKEN, MAX_BROKEN_BY_CHANCE * by_chance) * n_rows:
+        return None
+    return Evidence(n_rows, log_chance(n_passing, n_broken))
 
-    proposals: tuple[Proposal, ...]
-    n_tried: int
 
-    @classmethod
-    def of(cls, tried: Iterable[Proposal | None], n_tried: int) -> Findings:
-        """What held-out rows confirm of some relations, found one by one."""
-        proposals = []
-        for proposal in tried:
-            check_cancellation()
-            if proposal is not None:
-                proposals.append(proposal)
-        return cls(tuple(proposals), n_tried)
+def defined(numbers: Sequence[FloatArray]) -> FloatArray:
+    """Numbers of the rows in which none of them is missing."""
+    of_rows = np.stack(numbers)
+    return of_rows[:, ~np.isnan(of_rows).any(axis=0)]
+
+
+def count_passing(target: FloatArray, low: FloatArray, high: FloatArray) -> tuple[IntArray, float]:
+    """How many of the targets are within each row's limits, and the mean share of those outside."""
+    ranked = np.sort(target)
+    first = np.searchsorted(ranked, low, side="left")
+    n_passing = np.maximum(np.searchsorted(ranked, high, side="right") - first, 0)
+    return n_passing, 1 - float(n_passing.mean()) / max(target.size, 1)
 
 
 def log_chance(n_passing: IntArray, n_broken: int) -> float:

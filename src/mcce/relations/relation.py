@@ -1,14 +1,16 @@
 """What every relation between columns has in common.
 
-A relation says for every row how badly it is broken: its *excess*, 0 where it holds. Equalities
-also compute their target from the other columns. Rows come as pandas frames that have at least the
-columns of ``features``, or as columns that can be read one by one. The kinds are in ``kinds``.
+A relation says of every row between which numbers its target lies, given the other cells. How far
+the target is outside is how badly a row breaks the relation: its *excess*, 0 where it holds. Rows
+come as pandas frames that have at least the columns of ``features``, or as columns that can be read
+one by one. What is compared are columns and views, which compute a number from columns. The kinds
+of relations are in ``kinds``, views in ``views`` and ``dates``.
 
 Names identify relations, for ``ignore_relations``: columns and values that differ are written
 differently.
 
 Always true: where a relation is undefined, because a cell is missing or a level was never seen, it
-holds; every formula is computed cell by cell, whatever other rows there are.
+holds; every view is computed cell by cell, whatever other rows there are.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -36,10 +38,21 @@ from ..tables.columns import (
 from ..tables.features import Feature
 
 
+class Limits(NamedTuple):
+    """The target of each row, and the smallest and the largest number that it may be."""
+
+    target: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
 class Relation(ABC):
     """Something that holds between the columns of a row."""
 
-    kind: ClassVar[str]
+    @property
+    def kind(self) -> str:
+        """What it is called in tables."""
+        return type(self).__name__.lower()
 
     @property
     @abstractmethod
@@ -57,54 +70,36 @@ class Relation(ABC):
         return tuple(dict.fromkeys(name for one in self.operands for name in columns_of(one)))
 
     @property
-    def uses_cells_twice(self) -> bool:
-        """Whether operands share a column, so that they depend on each other anyway."""
-        return len(self.features) < sum(len(columns_of(one)) for one in self.operands)
-
-    @property
     def target(self) -> Hashable | None:
         """The column that follows from the others; None if there is none."""
         return getattr(self, "result", None)
 
+    # Whether a deviation is a share of the formula.
+    relative: bool = False
+
+    @property
+    def tolerance(self) -> float | None:
+        """The largest deviation of an equality; None if it is none."""
+        return None
+
     @abstractmethod
+    def limits(self, rows: Rows) -> Limits:
+        """What the target is and may be, NaN where that is undefined."""
+
+    @np.errstate(over="ignore", invalid="ignore")
     def excess(self, rows: Rows) -> FloatArray:
         """How badly each row breaks the relation; 0 where it holds or is undefined."""
+        target, low, high = self.limits(rows)
+        outside = np.maximum(low - target, target - high)
+        return np.where(outside > 0, outside, 0.0)
 
     def holds(self, rows: Rows) -> BoolArray:
         """Whether the relation holds in each row."""
         return self.excess(rows) == 0
 
 
-class Equality(Relation):
-    """A target that equals a formula of other columns, exactly or within a tolerance."""
-
-    result: Hashable
-    tolerance: float
-    relative: bool
-    rounding: float
-
-    @abstractmethod
-    def compute(self, rows: Rows) -> FloatArray:
-        """The target by the formula, NaN where that is undefined."""
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def deviation(self, rows: Rows) -> FloatArray:
-        """The target minus the formula, NaN where either is undefined."""
-        return numbers_of(rows, self.result) - self.compute(rows)
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def excess(self, rows: Rows) -> FloatArray:
-        """How far the target is outside the tolerance; 0 within it."""
-        formula = self.compute(rows)
-        allowed = self.tolerance * np.abs(formula) if self.relative else self.tolerance
-        outside = np.abs(numbers_of(rows, self.result) - formula) - allowed
-        # No number is near an infinite one, whatever the share of it that is allowed.
-        outside = np.where(np.isinf(formula), np.inf, outside)
-        return np.where(outside > self.rounding, outside, 0.0)
-
-
 class View(ABC):
-    """A number of each row that is computed from columns and views."""
+    """A number of each row that is computed from columns and other views."""
 
     of: tuple[Hashable, ...]
 
@@ -153,14 +148,12 @@ def read_cells(
 
 def numbers_of(rows: Rows, operand: Hashable) -> FloatArray:
     """Cells as float64, NaN for missing; dates and durations in nanoseconds."""
-    # A frame may hold what a view gives.
-    is_column = isinstance(rows, pd.DataFrame) and operand in rows.columns
-    if isinstance(operand, View) and not is_column:
+    if isinstance(operand, View):
         return operand.numbers(rows)
     return read_cells(rows, operand, numbers_of_cells, None)
 
 
-def find_values(rows: Rows, operand: Hashable, values: list[Any]) -> IntArray:
+def find_values(rows: Rows, operand: Hashable, values: Sequence[Any]) -> IntArray:
     """Number of each cell's value in a list without repeats; None is missing, -1 is no value."""
     if isinstance(operand, View):
         return match_values(pd.Series(operand.numbers(rows)), values)
@@ -169,13 +162,17 @@ def find_values(rows: Rows, operand: Hashable, values: list[Any]) -> IntArray:
     return read_cells(rows, operand, lambda cells: match_values(cells, values), key)
 
 
-def match_values(cells: pd.Series[Any], values: list[Any]) -> IntArray:
+def match_values(cells: pd.Series[Any], values: Sequence[Any]) -> IntArray:
     """Number of each cell in a list of values without repeats; see :func:`find_values`."""
     missing = is_missing(cells)
     known = {value: number for number, value in enumerate(values) if value is not None}
-    numbers = np.full(len(cells), -1, dtype=np.int64)
-    if known:
-        numbers[~missing] = _find_known(cells[~missing] if missing.any() else cells, known)
+    if is_measured(cells.dtype) and all(isinstance(value, float) for value in known):
+        place = pd.Index([*known], dtype=np.float64).get_indexer(as_numbers(cells))
+        numbers = np.where(place >= 0, np.array([*known.values(), -1])[place], -1)
+    else:
+        # Integers are levels, which float64 may merge.
+        numbers = np.full(len(cells), -1, dtype=np.int64)
+        numbers[~missing] = match_levels(known, cells[~missing] if missing.any() else cells)
     if None in values:
         numbers[missing] = values.index(None)
     return numbers
@@ -193,17 +190,6 @@ def numbers_of_cells(cells: pd.Series[Any]) -> FloatArray:
     """Numbers, dates and durations as float64, NaN for missing."""
     numbers = as_numbers(cells)
     return numbers * unit_of(cells.dtype) if is_time(cells.dtype) else numbers
-
-
-def _find_known(cells: pd.Series[Any], known: dict[Any, int]) -> np.ndarray:
-    if not is_measured(cells.dtype) or not all(isinstance(v, float) for v in known):
-        # Numbers of numeric columns are floats; integers are levels, which float64 may merge.
-        return match_levels(known, cells)
-    keys = np.array(sorted(known), dtype=np.float64)
-    number_of = np.array([known[key] for key in sorted(known)])
-    own = as_numbers(cells)
-    rank = np.minimum(np.searchsorted(keys, own), keys.size - 1)
-    return np.where(keys[rank] == own, number_of[rank], -1)
 
 
 def quote_column(name: Hashable) -> str:
@@ -229,15 +215,6 @@ def quote_number(number: float) -> str:
     return f"{number:.7g}"
 
 
-def quote_tolerance(equality: Equality) -> str:
-    """The tolerance of an equality, for its name; nothing if it is exact."""
-    if not equality.tolerance:
-        return ""
-    if equality.relative:
-        return f" (within {quote_number(100 * equality.tolerance)} %)"
-    return f" (within {quote_number(equality.tolerance)})"
-
-
 def _bounded(text: str, most: int) -> str:
     """At most ``most`` characters; texts that differ stay different, by a checksum."""
     if len(text) <= most:
@@ -260,18 +237,16 @@ class FoundRelation:
 def table_of_relations(found: Sequence[FoundRelation]) -> pd.DataFrame:
     """One row for each relation, with the evidence."""
     relations = [item.relation for item in found]
-    equalities = [r if isinstance(r, Equality) else None for r in relations]
-    return pd.DataFrame(
-        {
-            "relation": pd.Series([r.name for r in relations], dtype=object),
-            "kind": pd.Series([r.kind for r in relations], dtype=object),
-            "target": pd.Series([r.target for r in relations], dtype=object),
-            "features": pd.Series([list(r.features) for r in relations], dtype=object),
-            "holds": pd.Series([item.share for item in found], dtype=float),
-            "n_rows": pd.Series([item.n_rows for item in found], dtype="int64"),
-            "p_value": pd.Series([item.p_value for item in found], dtype=float),
-            "tolerance": pd.Series([e.tolerance if e else None for e in equalities], dtype=float),
-            "relative": pd.Series([e is not None and e.relative for e in equalities], dtype=bool),
-            "enforced": pd.Series([item.enforced for item in found], dtype=bool),
-        }
-    )
+    columns: dict[str, tuple[list[Any], Any]] = {
+        "relation": ([r.name for r in relations], object),
+        "kind": ([r.kind for r in relations], object),
+        "target": ([r.target for r in relations], object),
+        "features": ([list(r.features) for r in relations], object),
+        "holds": ([item.share for item in found], float),
+        "n_rows": ([item.n_rows for item in found], "int64"),
+        "p_value": ([item.p_value for item in found], float),
+        "tolerance": ([r.tolerance for r in relations], float),
+        "relative": ([r.tolerance is not None and r.relative for r in relations], bool),
+        "enforced": ([item.enforced for item in found], bool),
+    }
+    return pd.DataFrame({name: pd.Series(cells, dtype=d) for name, (cells, d) in columns.items()})

@@ -1,76 +1,116 @@
-"""What relations compare beside columns: dates, their parts, days between two, steps of a number.
+"""Numbers that relations compute from columns: sums, products, amounts by level, steps, conditions.
 
-A date is a column of dates, a column of texts such as 2024-01-31, or three columns: a year, a month
-by number or name, and a day.
-
-Always true: a view is computed cell by cell; where a cell is missing or no date, it is undefined.
+Dates and their parts are in ``dates``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from dataclasses import dataclass
-from itertools import permutations
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ..kernels import FloatArray
-from ..tables.columns import as_numbers, is_measured, is_missing, is_time, plain
-from ..tables.features import Feature
-from ..tables.schema import Schema
-from .relation import View, numbers_of, numbers_of_cells, quote_column, quote_number, read_cells
+from .relation import Rows, View, find_values, numbers_of, quote_column, quote_number, quote_value
 
-DAY = 86_400e9
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-ISO_DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?"
-YEARS = (1800, 2200)
-# Dates of a table that are compared, at most.
-MAX_DATES = 5
-# From the few values of a month to the many of a day of the year.
-DATE_PARTS = ("year", "weekday", "month", "day", "week", "week from Sunday", "day of year")
+# Levels of a column that a name shows.
+MAX_SHOWN = 3
 
 
 @dataclass(frozen=True)
-class DateView(View):
-    """A date in nanoseconds, the days from the second of two dates to the first, or a part.
+class Sum(View):
+    """A weighted sum and a constant.
 
     Examples
     --------
-    >>> DateView("week", (DateView("date", ("year", "month", "day")),)).name
-    'week(date(year, month, day))'
-    >>> DateView("days", ("departure", "arrival")).name
-    'days(departure - arrival)'
+    >>> Sum(("net", "tax"), (1.0, 0.5)).name
+    'net + 0.5 * tax'
     """
 
-    what: str
     of: tuple[Hashable, ...]
-    kind: ClassVar[str] = "date view"
-
-    @property
-    def reversed(self) -> DateView:
-        """The days from the first of two dates to the second."""
-        return DateView(self.what, self.of[::-1])
+    weights: tuple[float, ...]
+    constant: float = 0.0
 
     @property
     def name(self) -> str:
-        """Such as ``month(arrival)``; a column of texts is named as it is."""
-        if self.what == "date" and len(self.of) == 1:
-            return quote_column(self.of[0])
-        between = " - " if self.what == "days" else ", "
-        return f"{self.what}({between.join(map(quote_column, self.of))})"
+        """Such as ``2 * net - rebate + 20``."""
+        pairs = sorted(zip(self.of, self.weights, strict=True), key=lambda pair: pair[1] < 0)
+        parts = [_times(weight, quote_column(one)) for one, weight in pairs]
+        if self.constant or not parts:
+            parts.append(quote_number(self.constant))
+        return " + ".join(parts).replace("+ -", "- ")
 
-    def numbers(self, rows: Any) -> FloatArray:
-        """The number of each row, NaN where it is undefined."""
-        if self.what == "date" and len(self.of) == 1:
-            return read_cells(rows, self.of[0], _read_dates, "date")
-        if self.what == "date":
-            month = read_cells(rows, self.of[1], _read_months, "month")
-            return _joined(numbers_of(rows, self.of[0]), month, numbers_of(rows, self.of[-1]))
-        dates = [numbers_of(rows, one) for one in self.of]
-        return (dates[0] - dates[1]) / DAY if self.what == "days" else _part(self.what, dates[0])
+    @np.errstate(over="ignore", invalid="ignore")
+    def numbers(self, rows: Rows) -> FloatArray:
+        """The sum, term by term in this order."""
+        total = np.full(len(rows), self.constant)
+        for operand, weight in zip(self.of, self.weights, strict=True):
+            total = total + weight * numbers_of(rows, operand)
+        return total
+
+
+@dataclass(frozen=True)
+class Product(View):
+    """A factor times powers of columns and views; undefined where it divides by 0.
+
+    Examples
+    --------
+    >>> Product(("debt", "income"), (1, -1), 100.0).name
+    '100 * debt / income'
+    """
+
+    of: tuple[Hashable, ...]
+    powers: tuple[int, ...]
+    factor: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """Such as ``months * price``."""
+        names = [f"({o.name})" if isinstance(o, Sum) else quote_column(o) for o in self.of]
+        pairs = [*zip(names, self.powers, strict=True)]
+        above = " * ".join(name for name, power in pairs for _ in range(power))
+        below = [name for name, power in pairs for _ in range(-power)]
+        text = _times(self.factor, above) if above else quote_number(self.factor)
+        divisor = " * ".join(below)
+        return f"{text} / {f'({divisor})' if len(below) > 1 else divisor}" if below else text
+
+    @np.errstate(all="ignore")
+    def numbers(self, rows: Rows) -> FloatArray:
+        """The product, operand by operand in this order."""
+        product = np.full(len(rows), self.factor)
+        for operand, power in zip(self.of, self.powers, strict=True):
+            numbers = numbers_of(rows, operand)
+            base = numbers if power > 0 else 1 / np.where(numbers == 0, np.nan, numbers)
+            for _ in range(abs(power)):
+                product = product * base
+        return product
+
+
+@dataclass(frozen=True)
+class Amounts(View):
+    """An amount for each level of a column, undefined for others.
+
+    Examples
+    --------
+    >>> Amounts(("plan",), (("basic", 0.0), ("plus", 15.0))).name
+    "plan {'basic': 0, 'plus': 15}"
+    """
+
+    of: tuple[Hashable, ...]
+    amounts: tuple[tuple[Any, float], ...]
+
+    @property
+    def name(self) -> str:
+        """The column with its first levels."""
+        shown = [f"{quote_value(one)}: {quote_number(n)}" for one, n in self.amounts[:MAX_SHOWN]]
+        more = ["..."] if len(shown) < len(self.amounts) else []
+        return f"{quote_column(self.of[0])} {{{', '.join(shown + more)}}}"
+
+    def numbers(self, rows: Rows) -> FloatArray:
+        """The amount of each row's level."""
+        table = np.array([*(amount for _, amount in self.amounts), np.nan])
+        return table[find_values(rows, self.of[0], [level for level, _ in self.amounts])]
 
 
 @dataclass(frozen=True)
@@ -85,90 +125,47 @@ class Steps(View):
 
     of: tuple[Hashable, ...]
     limits: tuple[float, ...]
-    kind: ClassVar[str] = "steps"
 
     @property
     def name(self) -> str:
         """Such as ``age > 18, 30, 65``."""
         return f"{quote_column(self.of[0])} > {', '.join(map(quote_number, self.limits))}"
 
-    def numbers(self, rows: Any) -> FloatArray:
+    def numbers(self, rows: Rows) -> FloatArray:
         """The number of limits below each cell, NaN where it is missing."""
         cells = numbers_of(rows, self.of[0])
         return np.where(np.isnan(cells), np.nan, np.searchsorted(self.limits, cells))
 
 
-def find_views(schema: Schema) -> list[DateView]:
-    """Dates that are no columns of dates, and days between two dates."""
-    holds = [(_content(feature), feature.name) for feature in schema.features]
-    texts = [DateView("date", (name,)) for content, name in holds if content == "text"]
-    parts = [
-        [name for content, name in holds if content == part] for part in ("year", "month", "day")
-    ]
-    # Of several years, it is not known which goes with a month and a day.
-    is_one = [len(names) for names in parts] == [1, 1, 1]
-    written = [*texts, DateView("date", tuple(name for [name] in parts))] if is_one else texts
-    dates = [*(name for content, name in holds if content == "date"), *written][:MAX_DATES]
-    return [*written, *(DateView("days", pair) for pair in permutations(dates, 2))]
+@dataclass(frozen=True)
+class HasValue(View):
+    """Whether a cell has one of some values; None is missing.
+
+    Examples
+    --------
+    >>> HasValue(("phone",), (None,)).name
+    'phone is missing'
+    >>> HasValue(("contact",), ("mail", "letter")).name
+    "contact in ['mail', 'letter']"
+    """
+
+    of: tuple[Hashable, ...]
+    values: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """Such as ``status = 'single'``."""
+        column, values = quote_column(self.of[0]), [quote_value(one) for one in self.values]
+        if len(values) > 1:
+            return f"{column} in [{', '.join(values)}]"
+        return f"{column} is missing" if None in self.values else f"{column} = {values[0]}"
+
+    def numbers(self, rows: Rows) -> FloatArray:
+        """1 where the cell has such a value, else 0."""
+        return (find_values(rows, self.of[0], self.values) >= 0).astype(np.float64)
 
 
-def _content(feature: Feature) -> str | None:
-    """What a column holds of dates, by its values."""
-    known = feature.known_numbers if feature.is_number else np.empty(0)
-    if feature.table.dtype.kind == "M":
-        return "date"
-    if feature.kind == "categorical" and len(feature.known) > 2:
-        first = plain(feature.known)[0]
-        if isinstance(first, str) and re.fullmatch(ISO_DATE, first):
-            return "text" if feature.known.astype(str).str.fullmatch(ISO_DATE).all() else None
-        return None if np.isnan(_read_months(feature.known)).any() else "month"
-    if known.size < 2 or (known != np.rint(known)).any():
-        return None
-    low, high = known[0], known[-1]
-    if YEARS[0] <= low and high <= YEARS[1]:
-        return "year"
-    if low == 1 and 28 <= high <= 31 and known.size >= 28:
-        return "day"
-    return "month" if (low, high, known.size) == (1, 12, 12) else None
-
-
-def _read_dates(cells: pd.Series[Any]) -> FloatArray:
-    """Dates of cells, in nanoseconds."""
-    if is_time(cells.dtype):
-        return numbers_of_cells(cells)
-    text = pd.Series(plain(cells), dtype=object).where(~is_missing(cells), None).astype(str)
-    dates = pd.to_datetime(text, format="ISO8601", errors="coerce", utc=True)
-    return np.where(dates.isna(), np.nan, dates.to_numpy("M8[us]").astype(np.float64) * 1000)
-
-
-def _read_months(cells: pd.Series[Any]) -> FloatArray:
-    """Numbers of months by number or by name, NaN for anything else."""
-    if is_measured(cells.dtype):
-        numbers = as_numbers(cells)
-        return np.where((numbers >= 1) & (numbers <= 12), numbers, np.nan)
-    short = [str(cell)[:3].lower() for cell in plain(cells)]
-    return np.array([MONTHS.index(one) + 1.0 if one in MONTHS else np.nan for one in short])
-
-
-def _joined(year: FloatArray, month: FloatArray, day: FloatArray) -> FloatArray:
-    """Dates in nanoseconds, NaN for those that no calendar has."""
-    exists = (year >= YEARS[0]) & (year <= YEARS[1]) & (day >= 1) & (day <= 31) & (month >= 1)
-    months = np.where(exists, (year - 1970) * 12 + month - 1, 0).astype("M8[M]")
-    dates = months.astype("M8[D]") + np.where(exists, day - 1, 0).astype("m8[D]")
-    exists &= dates.astype("M8[M]") == months
-    return np.where(exists, dates.astype(np.float64) * DAY, np.nan)
-
-
-def _part(what: str, dates: FloatArray) -> FloatArray:
-    """A part of dates that are given in nanoseconds."""
-    days = np.floor(np.nan_to_num(dates) / DAY).astype(np.int64).astype("M8[D]")
-    index = pd.DatetimeIndex(days.astype("M8[s]"))
-    weekday, of_year = index.day_of_week, index.day_of_year
-    numbers: Any
-    if what == "week":
-        numbers = index.isocalendar()["week"]
-    elif what == "week from Sunday":
-        numbers = (of_year + 6 + (weekday - of_year + 2) % 7) // 7
-    else:
-        numbers = weekday if what == "weekday" else getattr(index, what.replace(" ", "_"))
-    return np.where(np.isnan(dates), np.nan, np.asarray(numbers, dtype=np.float64))
+def _times(factor: float, text: str) -> str:
+    if factor in (1.0, -1.0):
+        return text if factor == 1 else f"-{text}"
+    return f"{quote_number(factor)} * {text}"

@@ -9,7 +9,7 @@ Always true: no change of a widened column holds its exact value, unless its cel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ import pandas as pd
 
 from ..counterfactuals.anonymous import AnonymousAnswers
 from ..counterfactuals.result import Counterfactuals, ranges_by_answer
+from ..relations.consequences import ComputedColumn
 from ..tables.columns import differ, plain_cells
 from ..tables.features import is_float32
 from ..tables.schema import Schema
@@ -88,9 +89,10 @@ class AnswerChanges:
 
 
 def read_changes(
-    final: Counterfactuals[pd.DataFrame], schema: Schema, follow: Collection[Hashable]
+    final: Counterfactuals[pd.DataFrame], schema: Schema, following: Sequence[ComputedColumn]
 ) -> list[AnswerChanges]:
     """What changes in each final answer, in the order of the columns."""
+    only_if_lost = {one.feature.name: one.is_free for one in following}
     found = [{row["feature"]: row for row in rows} for rows in ranges_by_answer(final)]
     listed: list[list[Change]] = [[] for _ in found]
     for feature in schema.features:
@@ -100,7 +102,8 @@ def read_changes(
         places = np.flatnonzero(differ(before, after))
         cells = (cells_of(column.iloc[places]) for column in (before, after))
         for at, own, new in zip(places.tolist(), *cells, strict=True):
-            change = Change(name, own, new, is_number, name in follow, found[at].get(name, {}))
+            follows = name in only_if_lost and (new is None or not only_if_lost[name])
+            change = Change(name, own, new, is_number, follows, found[at].get(name, {}))
             listed[at].append(change)
     if final.anonymous is not None:
         pairs = zip(listed, cells_by_answer(final.anonymous), strict=True)

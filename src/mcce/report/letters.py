@@ -142,8 +142,8 @@ def write_letters(
     people = result.to_pandas().people.index
     given = [] if frame is None else frame.read_fields(fields, people)
     native = explainer.finalize(result, rounding=words.rounding(schema), constraints=constraints)
-    final, follow = native.to_pandas(), [column.feature.name for column in required.computed]
-    changes = read_changes(final, schema, follow)
+    final = native.to_pandas()
+    changes = read_changes(final, schema, required.following)
     if ranges and final.anonymous is None:
         changes = [_with_choices(answer, words) for answer in changes]
     theirs: list[list[AnswerChanges]] = [[] for _ in range(len(people))]

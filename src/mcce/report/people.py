@@ -113,8 +113,7 @@ class PeopleSection:
         self.answers: list[list[int]] = [[] for _ in self.rows]
         for answer, place in enumerate(result.owner.tolist()):
             self.answers[place].append(answer)
-        follow = [column.feature.name for column in required.computed]
-        exact = read_changes(replace(result, anonymous=None), self.schema, follow)
+        exact = read_changes(replace(result, anonymous=None), self.schema, required.following)
         self.changes = [[*answer.actions, *answer.consequences] for answer in exact]
         self.yes, _ = self.words.verdicts(explainer.decision_)
         labels = self.words.labels

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -32,10 +32,11 @@ from ..plausibility.model import PlausibilityModel
 from ..plausibility.pairs import EmptyPairs
 from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_columns
 from ..predictors.decision import Decision, Interval, LabelRule
+from ..relations.dates import DATE_PARTS, DateView
 from ..relations.discovery import most_relations
-from ..relations.kinds import Bound, Dependency, Linear, Ordering, Product, Ratio
-from ..relations.relation import Equality, FoundRelation, Relation, View
-from ..relations.views import DATE_PARTS, DateView, Steps
+from ..relations.kinds import Dependency, Equation, Equivalence, Ordering
+from ..relations.relation import FoundRelation, View
+from ..relations.views import Amounts, HasValue, Product, Steps, Sum
 from ..survival.committee import RetrainedModels, TreeModels
 from ..survival.lasting import Lasting
 from ..tables.columns import is_time
@@ -47,6 +48,13 @@ from .values import check_entries, check_hashes, pack, unpack_cell
 DATACLASS = "__dataclass_fields__"
 # No count in a file comes near it.
 MAX_COUNT = 2**53
+# What relations compare beside columns.
+VIEWS = (Amounts, DateView, Steps, Sum)
+# Classes that are told apart by their names where several may stand.
+KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (Equation, Ordering, Equivalence, Dependency, Product, HasValue, *VIEWS)
+}
 
 
 @dataclass(frozen=True)
@@ -89,8 +97,8 @@ def write(value: Any, hint: Any) -> Any:
         return [write(one, kind) for one, kind in zip(value, _each(value, inner), strict=True)]
     if hasattr(hint, DATACLASS):
         return {name: write(getattr(value, name), kind) for name, kind in _fields(hint).items()}
-    tagged = type(value) in KINDS.values()
-    return {value.kind: write(value, type(value))} if tagged else value
+    kind = type(value)
+    return {kind.__name__: write(value, kind)} if kind in KINDS.values() else value
 
 
 def read(plain: Any, known: Known, hint: Any) -> Any:
@@ -171,17 +179,10 @@ def _write_operand(operand: Hashable) -> Any:
 def _read_operand(plain: Any, known: Known) -> Hashable:
     """A column, or what is computed from columns."""
     if isinstance(plain, dict) and plain.keys() <= KINDS.keys():
-        return read(plain, known, View)
+        view = read(plain, known, View)
+        ensure(isinstance(view, VIEWS), "a relation compares with what is no number of a row")
+        return cast("View", view)
     return known.schema.feature(unpack_cell(plain)).name
-
-
-# Classes that say their kind, which tells them apart where several may stand.
-KINDS: dict[str, Any] = {
-    vars(kind)["kind"]: kind
-    for base in (Relation, Equality, View)
-    for kind in base.__subclasses__()
-    if "kind" in vars(kind)
-}
 
 
 def _write_plausibility(model: PlausibilityModel) -> dict[str, Any]:
@@ -274,7 +275,14 @@ def _refuse_retrained(models: RetrainedModels | None) -> None:
         )
 
 
+def _read_powers(plain: Any) -> tuple[int, ...]:
+    sound = isinstance(plain, list) and all(type(one) is int and one in POWERS for one in plain)
+    ensure(sound, "a product has other powers")
+    return tuple(plain)
+
+
 PLAIN = (float, int, bool, str)
+POWERS = (-2, -1, 1, 2)
 FORMS: dict[Any, Form] = {
     Hashable: Form(_write_operand, _read_operand),
     Any: Form(lambda cell: pack(cell, "a relation"), lambda plain, known: unpack_cell(plain)),
@@ -291,10 +299,14 @@ FORMS: dict[Any, Form] = {
     "training rows": Form(
         lambda rows: {"codes": rows.view(np.int32).reshape(len(rows), -1)}, _read_training_rows
     ),
+    "powers": Form(list, lambda plain, known: _read_powers(plain)),
     "counts": Form(lambda counts: np.concatenate(counts, dtype=np.int64), _read_value_counts),
 }
 # Fields whose form their types do not say.
-FORMS_OF: dict[Any, str] = {(Surrogate, "threshold"): "threshold"}
+FORMS_OF: dict[Any, str] = {
+    (Surrogate, "threshold"): "threshold",
+    (Product, "powers"): "powers",
+}
 # The types of the fields of Fitted that not every file has, or the names of their forms.
 PARTS = {
     "label_rule": LabelRule,
@@ -349,20 +361,24 @@ def _is_found(found: FoundRelation, known: Known) -> Any:
     return shares and isinstance(found.relation.name, str)
 
 
-def _is_equality(equality: Equality, known: Known) -> Any:
-    sound = equality.tolerance >= 0 and equality.rounding >= 0
-    if not isinstance(equality, Linear):
-        return sound and known.hold_numbers(equality.operands)
-    summed = all(weight and math.isfinite(1 / weight) for _, weight in equality.terms)
-    names = [equality.result, *(name for name, _ in equality.terms)]
-    lists = all(_is_table(amounts) for _, amounts in equality.amounts)
-    return sound and summed and lists and known.hold_numbers(names)
+def _is_equation(one: Equation, known: Known) -> Any:
+    sound = one.low <= one.high and one.rounding >= 0 and isinstance(one.formula, Sum | Product)
+    return sound and not isinstance(one.result, View) and known.hold_numbers([one.result])
 
 
-def _is_table(pairs: Iterable[tuple[Any, Any]]) -> bool:
+def _is_sum(one: Sum, known: Known) -> Any:
+    weights = all(weight and math.isfinite(1 / weight) for weight in one.weights)
+    return weights and len(one.weights) == len(one.of) > 0 and known.hold_numbers(one.of)
+
+
+def _is_product(one: Product, known: Known) -> Any:
+    return len(one.powers) == len(one.of) > 0 and known.hold_numbers(one.of)
+
+
+def _are_distinct(values: Iterable[Any]) -> bool:
     """Whether no value is named twice."""
-    values = check_hashes([value for value, _ in pairs])
-    return len(set(values)) == len(values)
+    listed = check_hashes([*values])
+    return len(set(listed)) == len(listed)
 
 
 def _ascend(positions: Iterable[int], among: Iterable[int]) -> bool:
@@ -396,14 +412,15 @@ RULES: dict[Any, Callable[[Any, Known], Any]] = {
     Conditional: _is_conditional,
     Calibration: _is_calibration,
     FoundRelation: _is_found,
-    Linear: _is_equality,
-    Product: _is_equality,
-    Ratio: _is_equality,
-    Bound: lambda bound, known: bound.low <= bound.high,
+    Equation: _is_equation,
+    Sum: _is_sum,
+    Product: _is_product,
+    Amounts: lambda one, known: len(one.of) == 1 and _are_distinct(v for v, _ in one.amounts),
+    HasValue: lambda one, known: len(one.of) == 1 and _are_distinct(one.values),
     Ordering: lambda one, known: one.factor > 0 and known.hold_numbers(one.operands, times=True),
-    Dependency: lambda one, known: _is_table(one.values),
+    Dependency: lambda one, known: _are_distinct(value for value, _ in one.values),
     DateView: lambda view, known: view.what in ("date", "days", *DATE_PARTS),
-    Steps: lambda steps, known: known.hold_numbers(steps.of),
+    Steps: lambda steps, known: len(steps.of) == 1 and known.hold_numbers(steps.of),
 }
 
 

@@ -27,7 +27,6 @@ from ..postprocess.margins import measure_margins
 from ..protocols import Callback, Progress, is_private
 from ..runtime.progress import Clock, ProgressBar
 from ..runtime.threads import physical_memory
-from ..tables.schema import OWN
 from .config import ExactSearch, ExplainSettings, Search
 from .plan import default_margin, find_answers, margins_of
 from .stage import Monitor, SearchOutcome, SearchRequest, make_request
@@ -72,7 +71,8 @@ def explain(
         n_unstable=outcome.n_unstable,
         stopped=stopped,
         timings=clock.seconds | dict(outcome.seconds) | {"total": clock.total()},
-        consequences=tuple(column.feature.name for column in outcome.computed),
+        consequences=tuple(one.feature.name for one in outcome.following if not one.is_free),
+        losses=tuple(one.feature.name for one in outcome.following if one.is_free),
         min_margin=_min_margin(fitted, settings.search),
     )
 
@@ -158,9 +158,10 @@ def _further_measures(
     model, needs = fitted.plausibility, settings.search.needs
     # If no training row is accepted, there is no model of accepted rows: how plausible is unknown.
     no_accepted = not fitted.n_desired and needs.beyond_paper and not is_private(fitted.generator)
-    if outcome.computed or model is not None or no_accepted:
-        computed = outcome.answers.rows.codes[[column.place for column in outcome.computed]] != OWN
-        measures["n_actions"] = outcome.answers.sparsity - computed.sum(axis=0)
+    if outcome.following or model is not None or no_accepted:
+        rows, measures["n_actions"] = outcome.answers.rows, outcome.answers.sparsity.copy()
+        for one in outcome.following:
+            measures["n_actions"] -= one.follows(rows.codes[one.place], rows.tables[one.place])
     # These two are always measured.
     if fitted.distance.name not in ("gower", "l1"):
         measures[fitted.distance.name] = measure_rows(fitted.distance, outcome.answers.rows)
@@ -168,8 +169,8 @@ def _further_measures(
         measures["proven"] = np.isin(outcome.answers.owner, sorted(outcome.proven))
     if fitted.lasting is not None:
         factuals = outcome.answers.rows.factuals
-        rows = factuals.schema.encode(outcome.answers.frame)
-        measures |= fitted.lasting.committee(fitted.margin_scale).measures(rows)
+        encoded = factuals.schema.encode(outcome.answers.frame)
+        measures |= fitted.lasting.committee(fitted.margin_scale).measures(encoded)
     if model is not None:
         measures |= model.measures(outcome.answers.rows)
     elif no_accepted:

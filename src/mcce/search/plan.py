@@ -30,6 +30,7 @@ from ..postprocess.filters import (
     IsNoCopy,
     IsPlausible,
     KeepsRelation,
+    LosesNothing,
     ObeysConstraint,
     RowFilter,
     RowRules,
@@ -66,16 +67,19 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
     fitted, settings, constraints = request.fitted, request.settings, request.constraints
     factuals, search = request.factuals, settings.search.by_sampling
     check_search(fitted, settings, constraints)
-    computed: list[ComputedColumn] = []
-    consequences = None
-    if search.consequences == "recompute":
-        from ..relations.consequences import Consequences, computed_columns
+    following: list[ComputedColumn] = []
+    consequences, kept = None, list[int]()
+    if search.consequences == "recompute" or not search.is_paper:
+        from ..relations.consequences import Consequences, following_columns, kept_places
 
-        computed = computed_columns(kept_relations(fitted, settings, constraints), constraints)
-        consequences = Consequences(computed, factuals, constraints) if computed else None
+        relations = kept_relations(fitted, settings, constraints)
+        following = following_columns(relations, constraints)
+        kept = [] if search.is_paper else kept_places(following, constraints)
+        following = following if search.consequences == "recompute" else []
+        consequences = Consequences(following, factuals, constraints) if following else None
     if fitted.n_desired == 0:
         reasons = dict.fromkeys(positions.tolist(), NO_DESIRED)
-        return replace(SearchOutcome.merge(factuals, []), reasons=reasons, computed=computed)
+        return replace(SearchOutcome.merge(factuals, []), reasons=reasons, following=following)
     decision = fitted.decision.with_margin(search.margin or 0.0)
     is_exact = isinstance(settings.search, ExactSearch)
     task = SearchTask(
@@ -85,6 +89,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         factual_limits=_factual_limits(request, consequences, constraints),
         scores=ScoreStore(len(factuals), fitted.schema.mutable.size, search.max_evaluations),
         consequences=consequences,
+        kept_places=kept,
     )
     outcome = _run_with_default_margin(task, positions)
     if outcome.misjudged:
@@ -94,7 +99,7 @@ def find_answers(request: SearchRequest, positions: IntArray) -> SearchOutcome:
         outcome = _update(certain, outcome, _run_stages(certain, misjudged), misjudged)
     if search.is_paper and constraints.discouraged:
         outcome = replace(outcome, answers=_discouraged_last(constraints, outcome.answers))
-    return replace(outcome, computed=computed)
+    return replace(outcome, following=following)
 
 
 def _run_with_default_margin(task: SearchTask, positions: IntArray) -> SearchOutcome:
@@ -317,7 +322,9 @@ def _exact_stage(
     from .exact import ExactStage
 
     fitted, constraints = task.fitted, task.constraints
-    rules = row_rules(fitted, search.by_sampling, constraints, relations, task.column_cache)
+    rules = row_rules(
+        fitted, search.by_sampling, constraints, relations, task.column_cache, task.kept_places
+    )
     # A bound on the changes of all features also bounds the proof.
     bounds = [] if rules.max_sparsity is None else [rules.max_sparsity]
     bounds += [c.n for c in constraints.of_rows if isinstance(c, MaxChanges) and not c.features]
@@ -334,7 +341,14 @@ def _ranking(task: SearchTask, search: Search, relations: Sequence[FoundRelation
     n_counterfactuals = settings.n_counterfactuals
     if search.is_paper:
         n_counterfactuals = min(n_counterfactuals, search.resolve_samples(settings.n_samples)[1])
-    rules = row_rules(request.fitted, search, request.constraints, relations, task.column_cache)
+    rules = row_rules(
+        request.fitted,
+        search,
+        request.constraints,
+        relations,
+        task.column_cache,
+        task.kept_places,
+    )
     if task.excludes_discouraged:
         # Limits are about what is drawn, not about columns that follow from it.
         rules = replace(rules, filters=[*rules.filters, IsEncouraged(request.constraints)])
@@ -366,6 +380,7 @@ def row_rules(
     constraints: Constraints,
     relations: Sequence[FoundRelation],
     column_cache: ColumnCache,
+    kept_places: Sequence[int] = (),
 ) -> RowRules:
     """What the rows that a search returns must keep, apart from being valid."""
     distance = weighted(fitted.distance, constraints)
@@ -374,6 +389,7 @@ def row_rules(
     ]
     if search.copies == "never":
         filters.append(IsNoCopy(kept_training_rows(fitted, search)))
+    filters += [LosesNothing(kept_places)] if kept_places else []
     filters += [KeepsRelation(found.relation, column_cache) for found in relations]
     plausible = None
     # Without an accepted row, nothing is returned.

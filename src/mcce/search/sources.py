@@ -13,14 +13,15 @@ Always true: a person's rows depend on no other person.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations, product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
-from ..candidates import Candidates
+from ..candidates import Candidates, becomes_missing
 from ..constraints.of_rows import Together
 from ..errors import ParameterError
 from ..generate import FactualBlock, blocks, generate, tables_of
@@ -204,17 +205,23 @@ class Sources:
             ]
             member, draw = np.nonzero(candidates.distinct[candidates.group])
             margin = self._predict_draws(candidates, numbers)[candidates.group[member], draw]
-            codes = candidates.select(member, draw).codes
-            codes[task.computed_places] = OWN
+            codes = self._actions(candidates.select(member, draw).codes, candidates.tables)
             kept = np.flatnonzero((codes != OWN).any(axis=0))
             yield numbers[member[kept]], codes[:, kept], np.minimum(margin[kept], 0.0), draw[kept]
+
+    def _actions(self, codes: Codes, tables: Sequence[pd.Series[Any]]) -> Codes:
+        """Draws without what no action does: change columns that follow, or lose values."""
+        codes[self.task.computed_places] = OWN
+        for place in self.task.never_missing:
+            codes[place, becomes_missing(codes[place], tables[place])] = OWN
+        return codes
 
     def _predict_draws(self, candidates: Candidates, people: IntArray) -> FloatArray:
         """Predictions of draws, once for each group of people who share them."""
         _, first = np.unique(candidates.group, return_index=True)
         group, draw = np.nonzero(candidates.distinct)
         codes = candidates.comparison.codes[:, group, draw]
-        codes[self.task.computed_places] = OWN
+        codes = self._actions(codes, candidates.tables)
         margin = np.full(candidates.distinct.shape, -np.inf)
         person = people[first[group]]
         response = self.pool.predict(person, codes)
@@ -359,6 +366,8 @@ class Sources:
                     spaced = limits.evenly_spaced(column, N_SPACED if evenly else N_QUANTILES)
                     codes = np.concatenate([codes, spaced], axis=1)
                 may_have = limits.allow_change(column, codes)
+            if place in self.task.never_missing:
+                may_have = may_have & ~becomes_missing(codes, factuals.tables[place])
             values[place] = codes, may_have & (codes != own[:, None])
         return values
 

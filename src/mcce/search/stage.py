@@ -168,6 +168,8 @@ class SearchTask:
     factual_limits: FactualLimits
     scores: ScoreStore
     consequences: Consequences | None = None
+    # Places of the mutable features of which no value may become missing.
+    kept_places: Sequence[int] = ()
     # Whether discouraged changes are left out, in limits and answers.
     excludes_discouraged: bool = False
     column_cache: ColumnCache = field(default_factory=dict)
@@ -202,6 +204,12 @@ class SearchTask:
         """Places of the mutable features that are only recomputed from others."""
         return [] if self.consequences is None else self.consequences.places
 
+    @property
+    def never_missing(self) -> list[int]:
+        """Places of the mutable features that no action makes missing."""
+        free = [] if self.consequences is None else self.consequences.free_places
+        return [*self.kept_places, *free]
+
     def within_deadline(self) -> AbstractContextManager[Cancellation]:
         """A block in which kernels raise ``ExpiredError`` once the time is up."""
         return cancellable(self.request.deadline - time.monotonic())
@@ -219,7 +227,7 @@ class SearchOutcome:
     proven: frozenset[int] = frozenset()
     # People with an answer that the label rule accepts and the predictor refuses.
     misjudged: frozenset[int] = frozenset()
-    computed: Sequence[ComputedColumn] = ()
+    following: Sequence[ComputedColumn] = ()
 
     @classmethod
     def merge(cls, factuals: EncodedRows, parts: Sequence[SearchOutcome]) -> SearchOutcome:
