@@ -25,8 +25,8 @@ from .counterfactuals.result import Counterfactuals
 from .distances import find_distance
 from .errors import NotFittedError
 from .fitted import FitRequest, Fitted, learn
+from .flags import table_of_flags
 from .kernels import FloatArray
-from .model.flags import table_of_flags
 from .model.registry import find_generator, require
 from .parameters import (
     check_parameters,
@@ -45,16 +45,18 @@ from .search.config import (
     ExplainSettings,
     Search,
     SearchName,
+    find_search,
+    find_survival,
+)
+from .search.explain import explain, warn_of_gaps
+from .search.prerequisites import (
     check_ignored_relations,
     check_private,
     check_refit,
-    find_search,
-    find_survival,
     needs_of,
     plausibility_model,
     with_held_columns,
 )
-from .search.explain import explain, warn_of_gaps
 from .tables.columns import Kind
 from .tables.frames import ArrayAdapter, FrameT
 from .tables.roles import Role, check_roles
@@ -62,8 +64,8 @@ from .tables.schema import Schema
 
 if TYPE_CHECKING:
     from .analysis.answers import Requirements
+    from .boosting.surrogate import Surrogate
     from .plausibility.model import PlausibilityModel
-    from .plausibility.surrogate import Surrogate
     from .survival.committee import Retrain, Survival
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from .constraints.collection import Constraints
 from .constraints.of_rows import warn_of_wrong_formulas
 from .errors import McceWarning
+from .flags import MIN_ROWS, Flag, find_flags, warn_of_flags
 from .kernels import BoolArray, Codes, Int32Array, IntArray, check_cancellation, rows_as_bytes
-from .model.flags import MIN_ROWS, Flag, find_flags, warn_of_flags
 from .model.registry import encode_training, visit_order_of, with_limited_inputs
 from .predictors.decision import Decision, LabelRule, ScoredRows
 from .predictors.desired import decision_on
@@ -29,8 +29,8 @@ from .tables.schema import EncodedRows, Schema
 
 # Imported where they are used: the paper's search learns none of these.
 if TYPE_CHECKING:
+    from .boosting.surrogate import Surrogate
     from .plausibility.model import PlausibilityModel
-    from .plausibility.surrogate import Surrogate
     from .relations.relation import FoundRelation
     from .survival.committee import MarginScale, Retrain, Survival
     from .survival.lasting import Lasting
@@ -163,20 +163,28 @@ def _learn_more(
     """What else the search needs: models of the predictor and of accepted rows, and the rows."""
     needs = request.needs
     surrogate = _learn_surrogate(rows, scored, fitted.decision) if needs.surrogate else None
+    decision = with_known_range(fitted.decision, surrogate)
+    fitted = replace(fitted, decision=decision, surrogate=surrogate)
     _finish(clock, "surrogate")
-    lasting = _learn_lasting(rows, scored, replace(fitted, surrogate=surrogate), request)
+    lasting = _learn_lasting(rows, scored, fitted, request)
     _finish(clock, "survival")
     # Last because it keeps the most memory.
     plausibility = _learn_plausibility(rows, scored.valid, fitted.generator, request)
     _finish(clock, "plausibility")
     return replace(
         fitted,
-        surrogate=surrogate,
         lasting=lasting,
         plausibility=plausibility,
         training_rows=np.unique(rows_as_bytes(rows.codes.T)) if needs.training_rows else None,
         value_counts=tuple(_count(rows.codes[column]) for column in rows.schema.mutable),
     )
+
+
+def with_known_range(decision: Decision, surrogate: Surrogate | None) -> Decision:
+    """The decision, which knows whether all scores are shares, as the surrogate found."""
+    if surrogate is None or surrogate.link != "logit":
+        return decision
+    return replace(decision, are_shares=True)
 
 
 def _fit_generator(
@@ -234,7 +242,7 @@ def _finish(clock: Clock, step: str) -> None:
 
 def _learn_surrogate(rows: EncodedRows, scored: ScoredRows, decision: Decision) -> Surrogate | None:
     """The surrogate; None if there is too little to learn from."""
-    from .plausibility.surrogate import Surrogate
+    from .boosting.surrogate import Surrogate
 
     return Surrogate.fit(rows, scored, decision)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
 
 import numpy as np
 
@@ -115,12 +115,15 @@ class Capabilities:
     value_tables
         ``tables_`` are the values that it draws from, always the same. Limits are in the codes
         of these tables.
+    privacy
+        It learns with differential privacy, see :class:`PrivateGenerator`. The explainer then keeps
+        nothing else of the training rows.
 
     Examples
     --------
     >>> Capabilities(density=True)
     Capabilities(limits=False, back_off=False, enumeration=False, density=True, visit_order=False,
-                 saving=False, value_tables=False)
+                 saving=False, value_tables=False, privacy=False)
     """
 
     limits: bool = False
@@ -130,6 +133,7 @@ class Capabilities:
     visit_order: bool = False
     saving: bool = False
     value_tables: bool = False
+    privacy: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -489,7 +493,6 @@ class PrivateGenerator(Generator, Protocol):
     rows, has noise.
     """
 
-    is_private: Literal[True]
     epsilon: float
     ledger_: Any
     n_desired_: int
@@ -501,7 +504,8 @@ class PrivateGenerator(Generator, Protocol):
 
 def is_private(generator: Any) -> TypeGuard[PrivateGenerator]:
     """Whether a generator learns with differential privacy."""
-    return getattr(generator, "is_private", False) is True
+    declared = getattr(generator, "capabilities", None)
+    return isinstance(declared, Capabilities) and declared.privacy
 
 
 class Distance(Protocol):

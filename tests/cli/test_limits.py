@@ -58,4 +58,4 @@ def test_a_key_that_stands_twice_in_a_row_is_refused(here, capsys):
     rows[1] = rows[1].replace("{", '{"Age": 90, ', 1)
     (here / "twice.jsonl").write_text("\n".join(rows))
 
-    assert_refused("twice.jsonl", "Line 2 of 'twice.jsonl' is an object that has a key", capsys)
+    assert_refused("twice.jsonl", "Line 2 of 'twice.jsonl' has an object that has a key", capsys)

@@ -62,7 +62,7 @@ def test_types_are_those_of_the_domains_whatever_stands_in_a_cell(domains, here)
         with zipfile.ZipFile("own.mcce") as file:
             document = json.loads(file.read("explainer.json"))
         columns.append(document["schema"])
-        found.append(document["model"]["n_desired"])
+        found.append(document["n_desired"])
 
     assert columns[0] == columns[1]
     assert columns[0]["features"][-1]["table"]["values"] == ["01", "02"]

@@ -15,7 +15,7 @@ from mcce.testing import check_generator
 
 OURS = ["trees", "forest", "ctree"]
 # Those that need columns with public domains, or a package beside, are checked with their own.
-ELSEWHERE = {"private", "copula", "made", "ctgan"}
+ELSEWHERE = {"private", "copula", "made", "ctgan", "parametric", "cgan"}
 
 
 def test_every_name_is_checked():

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from kernel_cases import assert_equal
 from mcce import SavedFileError, Schema
-from mcce.kernels import LEAF, BoostedNodes, Boosting, Ensemble, native
-from mcce.plausibility.boosting import (
+from mcce.boosting.trees import (
     MAX_BINS,
     BinnedColumns,
     BoostedTrees,
@@ -23,6 +22,7 @@ from mcce.plausibility.boosting import (
     screen,
     unpack_boosted,
 )
+from mcce.kernels import LEAF, BoostedNodes, Boosting, Ensemble, native
 
 # ---------------------------------------------------------------------------------------------
 # The kernels.

@@ -261,7 +261,7 @@ def make_old(folder, pid=None):
     folder.mkdir()
     if pid is not None:
         state = {"state": "running", "done": 0, "total": 9, "error": None, "files": [], "pid": pid}
-        (folder / "begun.json").write_text(json.dumps(state))
+        (folder / "state.json").write_text(json.dumps(state))
         (folder / "upload.csv").write_text("")
     long_ago = time.time() - 300
     os.utime(folder, (long_ago, long_ago))

@@ -216,3 +216,15 @@ def test_a_narrow_answer_comes_after_one_that_asks_for_no_more_and_is_not_discou
     assert (result.measures.xs(1, level="rank")["margin_word"] == "narrow").any()
     changed = final.changes().query("rank == 1")
     assert set(changed["feature"]) == ({"a"} if rules else {"kind"})
+
+
+def test_a_margin_is_the_same_wherever_it_is_asked_for():
+    explainer = altered(fitted("probability"), search=Search(margin=0.45))
+    result = explainer.explain(people())
+
+    score = result.measures["score"].to_numpy()
+    # No probability passes 1: a score of .99 is .49 inside.
+    assert score.size
+    assert score.min() >= 0.95
+    np.testing.assert_allclose(result.measures["margin"], score - 0.5)
+    np.testing.assert_allclose(explainer.robustness(result)["margin"], score - 0.5)

@@ -258,7 +258,7 @@ def kept_in_file(fitted, path):
         members = {name: file.read(name) for name in file.namelist()}
     del members["manifest.json"]
     document = json.loads(members.pop("explainer.json"))
-    del document["model"]["n_desired"]
+    del document["n_desired"]
     noisy = {f"model/trees/{name}.npy" for name in ("start", "count", "values")}
     noisy |= {"predictor/probes.npy", "predictor/scores.npy"}
     return document, {name: data for name, data in members.items() if name not in noisy}

@@ -22,9 +22,10 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..candidates import CandidateRows, GrowingTables
+from ..candidates import CandidateRows
 from ..constraints.collection import Constraints
 from ..counterfactuals.result import Counterfactuals
+from ..encodings import GrowingTables
 from ..errors import McceWarning, ParameterError, SchemaError
 from ..fitted import Fitted
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, times_seen_before
@@ -34,8 +35,9 @@ from ..predictors.decision import ROWS_PER_CALL, Decision, ScoredRows
 from ..relations.consequences import ComputedColumn, Consequences, computed_columns
 from ..relations.relation import Relation
 from ..runtime.progress import ProgressBar
-from ..search.config import ExplainSettings, kept_relations, weighted
+from ..search.config import ExplainSettings
 from ..search.plan import default_margin, row_rules
+from ..search.prerequisites import kept_relations, weighted
 from ..tables.columns import differ
 from ..tables.dtypes import cast_like
 from ..tables.schema import OWN, EncodedRows, Schema

@@ -18,7 +18,7 @@ from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
 from ..files.training import read_training
 from ..files.training_sample import TrainingSample, even_blocks, sample_training
-from ..model.flags import describe_outcome
+from ..flags import describe_outcome
 from ..predictors.calls import adapt
 from ..predictors.decision import Interval
 from ..privacy.private_domains import read_domains
@@ -115,8 +115,8 @@ def _frames(arguments: FitArguments, paths: Sequence[str]) -> Iterator[pd.DataFr
     """The training rows of each file, whole or in blocks, without the columns of --drop."""
     table, whole = arguments.table, arguments.sample_rows is None
     dtypes = read_dtypes(table.dtypes)
-    is_private, domains = arguments.generator == "private", arguments.domains
-    if is_private and domains and all(find_format(p, table.format) == "csv" for p in paths):
+    domains = arguments.domains if whole and arguments.generator == "private" else None
+    if domains is not None and all(find_format(p, table.format) == "csv" for p in paths):
         # Domains say what a text stands for; pandas would guess it from all cells of a column.
         dtypes = dict.fromkeys(read_domains(domains), "str") | dtypes
     options = paths, table.format, dialect_of(table), dtypes

@@ -40,6 +40,7 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     "visit_order": ("visit_order_",),
     "saving": ("to_arrays", "from_arrays"),
     "value_tables": ("tables_",),
+    "privacy": ("encode_training",),
 }
 
 

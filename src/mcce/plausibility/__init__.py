@@ -1,1 +1,1 @@
-"""What looks real among accepted rows, calibrated, and boosted trees that imitate the predictor."""
+"""What looks real among accepted rows, calibrated."""

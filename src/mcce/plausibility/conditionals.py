@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..boosting.trees import MAX_BINS, BinnedColumns, BoostedTrees, predict_some, screen
 from ..kernels import BoolArray, Boosting, Codes, FloatArray, IntArray
 from ..model.associations import Associations
 from ..runtime.threads import map_ordered
 from ..tables.schema import EncodedRows
-from .boosting import MAX_BINS, BinnedColumns, BoostedTrees, predict_some, screen
 
 # The expected error is at least this share of the median error, and of the smallest gap between two
 # values. A smaller one says that a relation holds exactly, or only that values are rounded.

@@ -14,7 +14,8 @@ import threading
 
 import numpy as np
 
-from ..candidates import CandidateEncodings, CandidateRows
+from ..candidates import CandidateRows
+from ..encodings import CandidateEncodings
 from ..kernels import (
     BoolArray,
     Codes,

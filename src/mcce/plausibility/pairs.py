@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..boosting.trees import MAX_BINS, bin_ordered
 from ..caching import cached_property
 from ..kernels import BoolArray, ByteArray, Codes, FloatArray, IntArray
 from ..model.associations import Associations
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows, Schema
-from .boosting import MAX_BINS, bin_ordered
 
 # Rows that chance would have given an empty pair, at least, and the probability that a table of
 # unrelated columns has one.

@@ -14,17 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..candidates import (
-    CandidateColumns,
-    CandidateEncodings,
-    CandidateRows,
-    ColumnCache,
-    remember,
-)
+from ..candidates import CandidateRows
 from ..constraints.collection import Constraints
 from ..constraints.constraint import RowConstraint
 from ..constraints.of_rows import Derived
 from ..distances import measure_rows
+from ..encodings import CandidateColumns, CandidateEncodings, ColumnCache, remember
 from ..kernels import BoolArray, FloatArray, IntArray, rows_as_bytes
 from ..protocols import Distance
 from ..tables.schema import OWN, EncodedRows, Schema

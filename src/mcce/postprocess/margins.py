@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..candidates import CandidateEncodings, CandidateRows
+from ..candidates import CandidateRows
+from ..encodings import CandidateEncodings
 from ..kernels import Codes, FloatArray, Int32Array, IntArray
 from ..predictors.decision import Decision, Interval, LabelRule, ScoredRows
 from ..tables.features import Feature
 
 # The paper's search learns no surrogate.
 if TYPE_CHECKING:
-    from ..plausibility.surrogate import Surrogate
+    from ..boosting.surrogate import Surrogate
 
 AnyIntArray: TypeAlias = IntArray | Int32Array
 
@@ -53,19 +54,10 @@ class Margins:
     @property
     def ends(self) -> Interval | None:
         """The desired interval, infinite where no score can pass its end; None for labels."""
-        desired = self.decision.desired
-        if not isinstance(desired, Interval):
+        desired, ends = self.decision.desired, self.decision.ends
+        if ends is None or not isinstance(desired, Interval):
             return None
-        low, high = desired.low, desired.high
-        if self._are_shares:
-            low, high = (-math.inf if low <= 0 else low), (math.inf if high >= 1 else high)
-        return replace(desired, low=low, high=high)
-
-    @property
-    def _are_shares(self) -> bool:
-        """Whether all scores lie between 0 and 1."""
-        learned = self.surrogate is not None and self.surrogate.link == "logit"
-        return learned or bool(self.decision.columns)
+        return replace(desired, low=ends[0], high=ends[1])
 
     @property
     def largest(self) -> float:
@@ -76,7 +68,7 @@ class Margins:
             known = self.rule is not None and self.rule.measure == "margin"
             is_binary = len(getattr(self.decision.predictor, "classes_", ())) == 2
             return 1.0 - self._threshold if known and is_binary else math.nan
-        if not self._are_shares:
+        if not self.decision.are_shares:
             return math.nan
         reach = min(1.0, ends.high) - max(0.0, ends.low)
         is_bounded = math.isfinite(ends.low) + math.isfinite(ends.high)

@@ -269,6 +269,9 @@ class Decision:
         The columns that the predictor gets, in its order; None hands over all of them.
     rule
         Which labels follow from probabilities; None calls ``predict`` on every row.
+    are_shares
+        Whether all scores lie between 0 and 1, so that none can pass these ends. Probabilities do,
+        and ``fit`` finds out for other scores.
 
     Examples
     --------
@@ -287,6 +290,11 @@ class Decision:
     min_margin: float = 0.0
     names: tuple[Hashable, ...] | None = None
     rule: LabelRule | None = None
+    are_shares: bool = False
+
+    def __post_init__(self) -> None:
+        if self.columns:
+            object.__setattr__(self, "are_shares", True)
 
     def __repr__(self) -> str:
         name, columns = type(self.predictor).__name__, f"[:, {list(self.columns)}]"
@@ -457,8 +465,8 @@ class Decision:
     def desirability(self, scores: FloatArray) -> FloatArray:
         """How desirable scores are; larger is better, also beyond the desired set.
 
-        For an interval, the distance to its nearer end, negative outside; an end that a
-        probability cannot pass does not count. For labels, their probability.
+        For an interval, the distance to its nearer end, negative outside; an end that no
+        score can pass does not count. For labels, their probability.
 
         Parameters
         ----------
@@ -475,7 +483,7 @@ class Decision:
         >>> Decision(len, Interval(0.5, 1.0), "call").desirability(np.array([0.25, 0.625]))
         array([-0.25 ,  0.125])
         """
-        ends = self._ends
+        ends = self.ends
         return scores if ends is None else Interval(*ends).margin(scores)
 
     def shortfall(self, scores: FloatArray) -> FloatArray:
@@ -508,18 +516,18 @@ class Decision:
     @property
     def score_bounds(self) -> tuple[float, float] | None:
         """Lowest and highest score that is enough, with the required margin; None for labels."""
-        if self._ends is None:
+        if self.ends is None:
             return None
-        low, high = self._ends
+        low, high = self.ends
         return low + self.min_margin, high - self.min_margin
 
     @property
-    def _ends(self) -> tuple[float, float] | None:
-        """The ends of the interval, infinite where a probability cannot pass them."""
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of the interval, infinite where no score can pass them."""
         if not isinstance(self.desired, Interval):
             return None
         low, high = self.desired.low, self.desired.high
-        if self.columns:
+        if self.are_shares:
             low, high = (-math.inf if low <= 0 else low), (math.inf if high >= 1 else high)
         return low, high
 
@@ -530,7 +538,7 @@ class Decision:
         low, high = self.desired.low, self.desired.high
         middle = (max(low, 0.0) + min(high, 1.0)) / 2
         best = float(self.desirability(np.array([0.0, middle, 1.0])).max())
-        return best if self.columns else (high - low) / 2
+        return best if self.are_shares else (high - low) / 2
 
     @property
     def _label_method(self) -> Literal["call", "predict"]:

@@ -109,8 +109,7 @@ class PrivateTrees(ListedLeaves, LeafChain, BaseEstimator):
     0  geometric  salary, leaves          1.0      2.0
     """
 
-    # The explainer keeps nothing else of the training rows.
-    is_private = True
+    capabilities = replace(ListedLeaves.capabilities, privacy=True)
     # Columns in their order: any other would be read from the rows.
     visit_order = "data"
 

@@ -22,10 +22,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateColumns, CandidateRows, Candidates, ColumnCache, GrowingTables
+from ..candidates import CandidateRows, Candidates
 from ..constraints.collection import Constraints
 from ..constraints.conditions import to_floats
 from ..constraints.of_rows import Derived
+from ..encodings import CandidateColumns, ColumnCache, GrowingTables
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, first_of_each
 from ..tables.columns import as_numbers, is_time
 from ..tables.features import ULPS, Feature, epsilon

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from ..caching import cached_property
-from ..candidates import ColumnCache, remember
+from ..encodings import ColumnCache, remember
 from ..kernels import BoolArray, Codes, FloatArray, IntArray, absorb, check_cancellation
 from ..tables.columns import EXACT_IN_FLOAT64
 from ..tables.features import Feature

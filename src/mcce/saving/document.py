@@ -25,7 +25,7 @@ from ..constraints.collection import Constraints
 from ..constraints.constraint import Constraint
 from ..distances import FeatureDistance, find_distance
 from ..errors import NotFittedError, ParameterError, SavedFileError, shorten
-from ..fitted import Fitted
+from ..fitted import Fitted, with_known_range
 from ..kernels import DRAWS_VERSION
 from ..model.registry import (
     GENERATORS,
@@ -37,7 +37,8 @@ from ..model.registry import (
 )
 from ..predictors.desired import decision_on
 from ..protocols import Distance, Generator, is_private
-from ..search.config import check_inputs, find_search, needs_of
+from ..search.config import find_search
+from ..search.prerequisites import check_inputs, needs_of
 from ..tables.features import Feature
 from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
 from ..tables.schema import Schema
@@ -115,6 +116,7 @@ def restore(
     check_predictor(decision, schema, probes, os.fspath(path), tolerance)
     with archive.refused(path, "what it says of its predictor"):
         check_decision(fields["surrogate"], fields["label_rule"], decision)
+    decision = with_known_range(decision, fields["surrogate"])
     return parameters, Fitted(decision=decision, **fields)
 
 

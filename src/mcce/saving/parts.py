@@ -19,18 +19,18 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import numpy as np
 import pandas as pd
 
+from ..boosting.surrogate import MAX_ROWS, Surrogate
+from ..boosting.trees import BoostedTrees, pack_boosted, unpack_boosted
 from ..caching import cached_property
 from ..errors import SavedFileError
+from ..flags import EVIDENCE, Flag
 from ..kernels import LEAF, Codes, IntArray, rows_as_bytes
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees
-from ..model.flags import EVIDENCE, Flag
-from ..plausibility.boosting import BoostedTrees, pack_boosted, unpack_boosted
 from ..plausibility.conditionals import Conditional, Conditionals
 from ..plausibility.conformal import Calibration, Tail
 from ..plausibility.model import PlausibilityModel
 from ..plausibility.pairs import EmptyPairs
 from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_columns
-from ..plausibility.surrogate import MAX_ROWS, Surrogate
 from ..predictors.decision import Decision, Interval, LabelRule
 from ..relations.discovery import most_relations
 from ..relations.kinds import Bound, Dependency, Linear, Ordering, Product, Ratio

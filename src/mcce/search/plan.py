@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..candidates import ColumnCache, MeasuredRows
+from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints, GivenRows
 from ..constraints.limits import FactualLimits
 from ..constraints.of_rows import MaxChanges
+from ..encodings import ColumnCache
 from ..errors import ConstraintError
 from ..fitted import Fitted
 from ..kernels import Int32Array, IntArray, times_seen_before
@@ -36,20 +37,15 @@ from ..postprocess.filters import (
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import ScoreStore
 from ..predictors.decision import Decision, Interval
-from .config import (
-    BY_ACTIONS,
-    DEFAULTS,
-    RANK_BY,
-    Copies,
-    ExactSearch,
-    Search,
+from .config import BY_ACTIONS, DEFAULTS, RANK_BY, Copies, ExactSearch, Search
+from .paper import PaperStage
+from .prerequisites import (
     check_search,
     kept_relations,
     kept_training_rows,
     plausibility_model,
     weighted,
 )
-from .paper import PaperStage
 from .reasons import NO_DESIRED
 from .stage import UNSTABLE, SearchOutcome, SearchRequest, SearchTask, Stage
 
@@ -282,7 +278,7 @@ def _paper_stages(task: SearchTask, relations: Sequence[FoundRelation]) -> Itera
 
 def _pool_stage(task: SearchTask, relations: Sequence[FoundRelation]) -> PoolStage:
     """The search beyond the paper."""
-    from ..plausibility.surrogate import Surrogate
+    from ..boosting.surrogate import Surrogate
     from .costs import COSTS
     from .loop import PoolStage
     from .pool import PoolSearch

@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..candidates import CandidateEncodings, CandidateRows, GrowingTables, MeasuredRows
+from ..boosting.surrogate import Surrogate
+from ..candidates import CandidateRows, MeasuredRows
 from ..counterfactuals.parts import Reason
 from ..distances import Gower, is_plain_gower, measure_rows
+from ..encodings import CandidateEncodings, GrowingTables
 from ..kernels import (
     BoolArray,
     Codes,
@@ -37,7 +39,6 @@ from ..kernels import (
     weigh_errors,
 )
 from ..plausibility.model import KnnDistance
-from ..plausibility.surrogate import Surrogate
 from ..postprocess.filters import RowFilter
 from ..postprocess.ranking import Ranking
 from ..postprocess.validation import keys_of_people

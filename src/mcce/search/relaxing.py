@@ -28,8 +28,9 @@ from ..kernels import BoolArray, IntArray
 from ..postprocess.filters import HasKnownPairs, IsPlausible
 from ..runtime.progress import ProgressBar
 from ..tables.schema import OWN
-from .config import ExplainSettings, kept_relations, plausibility_model
+from .config import ExplainSettings
 from .plan import find_answers, row_rules
+from .prerequisites import kept_relations, plausibility_model
 from .reasons import kind_of
 from .stage import Monitor, SearchOutcome, SearchRequest, make_request
 

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..candidates import ColumnCache, MeasuredRows
+from ..candidates import MeasuredRows
 from ..constraints.collection import Constraints
 from ..constraints.limits import FactualLimits
 from ..counterfactuals.parts import Reason
+from ..encodings import ColumnCache
 from ..fitted import Fitted
 from ..generate import FactualBlock, blocks
 from ..kernels import (

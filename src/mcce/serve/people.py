@@ -23,7 +23,7 @@ from ..files.cell_values import CellError, ColumnReader
 from ..files.people_reader import PeopleReader
 from ..files.sources import KnownColumns, RawBlock
 from ..fitted import Fitted
-from ..model.flags import is_identifier
+from ..flags import is_identifier
 from ..tables.columns import plain
 from ..tables.features import Feature
 from .refusals import MAX_PROBLEMS, Problem, RefusalError

@@ -25,12 +25,12 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from sklearn.base import clone
 
+from ..boosting.surrogate import Surrogate, logit
+from ..boosting.trees import BinnedColumns, BoostedTrees, predict_each
 from ..confidence import clopper_pearson
 from ..errors import ParameterError, SchemaError, did_you_mean, shorten
 from ..kernels import Boosting, Codes, FloatArray, IntArray, check_cancellation
 from ..parameters import check_choice, check_whole
-from ..plausibility.boosting import BinnedColumns, BoostedTrees, predict_each
-from ..plausibility.surrogate import Surrogate, logit
 from ..predictors.decision import Decision, ScoredRows
 from ..tables.schema import EncodedRows
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from ..boosting.surrogate import Surrogate
 from ..kernels import FloatArray
-from ..plausibility.surrogate import Surrogate
 from ..predictors.decision import Decision, Interval, ScoredRows
 from ..tables.schema import Schema
 from .committee import (

@@ -21,6 +21,8 @@ from ..kernels import BoolArray, Codes, FloatArray, IntArray
 Kind = Literal["numeric", "categorical"]
 # All integers up to here are exact in float64.
 EXACT_IN_FLOAT64 = 2**53
+# Instead of a code: a value that the training rows do not have.
+UNSEEN = -1
 
 
 def check_kind(series: pd.Series[Any], declared: Kind | None) -> Kind:
@@ -217,15 +219,15 @@ def as_comparable(series: pd.Series[Any], like: Any = None) -> np.ndarray:
 
 
 def rank_among(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Codes]:
-    """Rank of each cell among known values, -1 if unknown, and of the nearest, the lower of two."""
+    """Rank of each cell among known values, or ``UNSEEN``, and of the nearest, the lower of two."""
     if known.empty:
-        return np.full(len(cells), -1, np.int32), np.zeros(len(cells), np.int32)
+        return np.full(len(cells), UNSEEN, np.int32), np.zeros(len(cells), np.int32)
     if known.dtype != cells.dtype:
         known = known.astype(cells.dtype)
     keys, values = _exact_numbers(known), _exact_numbers(cells)
     above = np.searchsorted(keys, values)
     above_or_last = np.minimum(above, keys.size - 1)
-    exact = np.where(keys[above_or_last] == values, above_or_last, -1)
+    exact = np.where(keys[above_or_last] == values, above_or_last, UNSEEN)
     below = np.maximum(above_or_last - 1, 0)
     nearer_below = _gap(keys[below], values) <= _gap(values, keys[above_or_last])
     nearest = np.where(nearer_below, below, above_or_last)
@@ -235,13 +237,13 @@ def rank_among(known: pd.Series[Any], cells: pd.Series[Any]) -> tuple[Codes, Cod
 
 
 def match_levels(ranks: Mapping[Any, int], cells: pd.Series[Any]) -> Codes:
-    """Rank of each cell's level; -1 if it is unknown."""
+    """Rank of each cell's level, or ``UNSEEN``."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         numbers, levels = cells.array.codes, cells.dtype.categories.to_numpy(dtype=object)
     else:
         numbers, levels = factorize(cells)
     try:
-        known = [ranks.get(level, -1) for level in levels]
+        known = [ranks.get(level, UNSEEN) for level in levels]
     except Exception:  # whatever hashing or comparing objects may raise
         raise _incomparable(cells) from None
     return np.array(known, dtype=np.int32)[numbers]

@@ -30,7 +30,7 @@ from .features import Feature
 from .frames import PANDAS_ADAPTER, ArrayAdapter, FrameAdapter, check_feature_names, read_frame
 from .roles import check_kinds, immutable_columns
 
-# Instead of a code: the factual's own cell.
+# Instead of a code among draws: the factual's own cell.
 OWN = -1
 # Tables with more columns are wide.
 WIDE_COLUMNS = 32

@@ -193,6 +193,11 @@ class _GeneratorCase(Case):
         copy = pickled(self.fitted, check)
         self.demand_same(self.values(copy.sample(self.request())), check)
 
+    def try_privacy(self) -> None:
+        """It spends its budget, and no more."""
+        spent, epsilon = float(self.fitted.ledger_["epsilon"].sum()), self.fitted.epsilon
+        demand(0 < spent <= epsilon * (1 + 1e-9), "The ledger", f"at most {epsilon}", str(spent))
+
     def try_limits(self) -> None:
         """Draws within limits stay within them."""
         limits = self.only_up()

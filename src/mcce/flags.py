@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import McceWarning, PredictorError, shorten
-from ..kernels import BoolArray, Codes, FloatArray, IntArray
-from ..predictors.decision import Decision, ScoredRows
-from ..tables.columns import assemble, unwrapped
-from ..tables.features import Feature
-from ..tables.schema import EncodedRows, Schema
+from .errors import McceWarning, PredictorError, shorten
+from .kernels import BoolArray, Codes, FloatArray, IntArray
+from .predictors.decision import Decision, ScoredRows
+from .tables.columns import assemble, unwrapped
+from .tables.features import Feature
+from .tables.schema import EncodedRows, Schema
 
 # Levels per row above which a column is taken for an identifier, and the fewest rows for it.
 SHARE, MIN_ROWS = 0.9, 100

@@ -26,7 +26,7 @@ from ..kernels import Boosting, Codes, FloatArray, IntArray
 from ..predictors.decision import Decision, Interval, ScoredRows
 from ..tables.features import Feature
 from ..tables.schema import EncodedRows
-from .boosting import RARE_LEVEL_ROWS, BinnedColumns, BoostedTrees, predict_each, screen
+from .trees import RARE_LEVEL_ROWS, BinnedColumns, BoostedTrees, predict_each, screen
 
 Link = Literal["logit", "identity", "label"]
 # It learns from at most this many training rows, and holds out one in ``HELD_OUT`` of them.
