@@ -93,7 +93,7 @@ class MCCE(BaseEstimator):
     score_class
         The class whose probability is the score, if not the second.
     generator
-        Step 1: ``"trees"`` or another name of :doc:`generators </user_guide/generators>`, or a
+        Step 1: ``"trees"`` or another name of :doc:`generators </user_guide/extending>`, or a
         generator object, e.g. ``TreeChain(min_samples_leaf=10)``.
     constraints
         How people may change: a list of :mod:`mcce.constraints`, or the path of a file of them.
@@ -124,7 +124,7 @@ class MCCE(BaseEstimator):
         their distance; see :mod:`mcce.postprocess.diversity` for the rule. The first one stays the
         same. None returns the best ones.
     distance
-        ``"gower"`` or another name of :doc:`distances </user_guide/distances>`, or a distance
+        ``"gower"`` or another name of :doc:`distances </user_guide/searches>`, or a distance
         object, e.g. ``HVDM(alpha=0.5)``. It ranks after the number of changes, and is a column of
         ``result.measures``.
     memory

@@ -73,7 +73,7 @@ def test_help_lists_the_commands_and_the_exit_codes(capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/user_guide/command_line.md", "docs/user_guide/report.md"]
+    "page", ["README.md", "docs/user_guide/command_line.md", "docs/user_guide/letters.md"]
 )
 def test_the_commands_of_a_page_run(page, here, monkeypatch):
     commands = commands_of_page(ROOT / page)

@@ -1,13 +1,11 @@
-"""Every page of the repository: its links lead somewhere, its examples run, its lists are true.
+"""Every page of the repository: its links lead somewhere, its examples run.
 
 Pages are found, not listed, so they can be renamed freely.
 """
 
 from __future__ import annotations
 
-import ast
 import doctest
-import inspect
 import re
 import sys
 import types
@@ -15,8 +13,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from mcce import MCCE, ExactSearch, Search, TreeChain
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -152,29 +148,3 @@ def test_the_examples_of_the_guide_for_contributors_pass_their_own_checks(monkey
         exec(compile(code, "guide", "exec"), vars(module))
         assert any(name.startswith("check_") for name in vars(module))
     assert [title for title, _ in sections] == ["A generator", "A distance", "An explainer"]
-
-
-def listed(section):
-    """The default of each parameter in the tables of a section, by name."""
-    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", section, flags=re.MULTILINE)
-    assert len(rows) == len(dict(rows)), "a parameter is listed twice"
-    return {
-        name: cell if cell == "required" else ast.literal_eval(cell.strip("`"))
-        for name, cell in rows
-    }
-
-
-def test_the_page_of_parameters_lists_every_parameter_with_its_default_and_no_other():
-    text = (ROOT / "docs/user_guide/parameters.md").read_text(encoding="utf-8")
-    _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
-    sections = dict(zip(parts[::2], parts[1::2], strict=True))
-    kinds = {kind.__name__: kind for kind in (MCCE, Search, ExactSearch, TreeChain)}
-
-    assert sections.keys() == kinds.keys()
-    for name, kind in kinds.items():
-        assert listed(sections[name]) == {
-            parameter.name: "required"
-            if parameter.default is parameter.empty
-            else parameter.default
-            for parameter in inspect.signature(kind).parameters.values()
-        }
