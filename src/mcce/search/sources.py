@@ -221,7 +221,8 @@ class Sources:
         _, first = np.unique(candidates.group, return_index=True)
         group, draw = np.nonzero(candidates.distinct)
         codes = candidates.comparison.codes[:, group, draw]
-        codes = self._actions(codes, candidates.tables)
+        # Values that get lost are left: what they are for a person depends on the person.
+        codes[self.task.computed_places] = OWN
         margin = np.full(candidates.distinct.shape, -np.inf)
         person = people[first[group]]
         response = self.pool.predict(person, codes)
