@@ -508,7 +508,7 @@ def test_a_report_shows_the_anonymous_answer_and_its_crowd(by_age, tmp_path):
     write_report(explainer, result, tmp_path / "report.html", Labels.make({"language": "nb"}))
 
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.count("Anonymt svar: ") == len(result.frame)
+    assert page.count("Anonym plan: ") == len(result.frame)
     for crowd in result.anonymous.measures["crowd"]:
         assert f" {crowd} " in page
 
