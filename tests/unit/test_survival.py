@@ -19,7 +19,6 @@ from mcce import (
     McceWarning,
     NotFittedError,
     ParameterError,
-    SavedFileError,
     SchemaError,
     Search,
     Survival,
@@ -286,11 +285,21 @@ def test_an_explainer_with_trees_answers_the_same_after_saving(tmp_path):
     assert result.measures.equals(answered("trees").measures)
 
 
-def test_models_that_were_trained_anew_are_not_saved(tmp_path):
-    with pytest.raises(SavedFileError, match="Leave out the labels at fit"):
-        fitted("retrained").save(tmp_path / "lasting.mcce")
+def test_models_that_were_trained_anew_are_given_again_after_saving(tmp_path):
+    explainer, path = fitted("retrained"), tmp_path / "lasting.mcce"
+    explainer.save(path)
 
-    assert not (tmp_path / "lasting.mcce").exists()
+    loaded = load(path, predictor(), retrained=explainer.retrained_)
+
+    assert explain(loaded, declined()).measures.equals(answered("retrained").measures)
+    with pytest.raises(ParameterError, match=r"20 models that were trained anew.* got none"):
+        load(path, predictor())
+    with pytest.raises(ParameterError, match="got 19"):
+        load(path, predictor(), retrained=explainer.retrained_[1:])
+    fitted("trees").save(path)
+    with pytest.raises(ParameterError, match="Leave retrained out"):
+        load(path, predictor(), retrained=explainer.retrained_)
+    assert fitted("trees").retrained_ is None
 
 
 def test_another_share_needs_another_fit():

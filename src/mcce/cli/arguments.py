@@ -178,6 +178,9 @@ class PredictorArguments:
         "The most requests at a time to a server, of all workers together; by default one of "
         "each, or 4 of each with --rows-per-second.",
     )
+    retrained: str | None = file(
+        "The models that mcce fit --outcome trained anew, which it kept in this file; with --trust."
+    )
 
 
 @dataclass(frozen=True)
@@ -227,6 +230,8 @@ class FitArguments:
       mcce fit train.jsonl --predictor scoring:score --desired 0.6:1 -o bank.mcce
       mcce fit "lake/*.parquet" --sample-rows 1000000 --drop customer \
           --predictor scoring:score --desired 0.6:1 -o bank.mcce
+      mcce fit train.csv --predictor scoring:score --desired 0.6:1 \
+          --survival 0.9 -o bank.mcce
     """
 
     train: list[str] = argument("Training rows.", "TRAIN...", default=())
@@ -273,8 +278,32 @@ class FitArguments:
         "which are kept.",
         metavar="NAME",
     )
+    survival: float | None = option(
+        "The share of models trained anew that should accept each answer, e.g. 0.9; 0 only "
+        "measures how many do.",
+        metavar="SHARE",
+    )
+    outcome: str | None = option(
+        "With --survival: the column of labels, which is no feature. A scikit-learn predictor is "
+        "trained anew on it; without it, or for other predictors, boosted trees stand in.",
+        metavar="NAME",
+    )
+    retrained: str | None = option(
+        "With --outcome: where to keep the models trained anew, as a .joblib file.",
+        metavar="FILE",
+    )
+    survival_models: int | None = number("With --survival: how many models; by default 20.")
+    survival_samples: str | None = option(
+        "With --survival: bootstrap, each model sees another sample of the training rows, or all, "
+        "they differ in their seeds alone.",
+        metavar="KIND",
+    )
+    survival_time: str | None = option(
+        "With --survival: the column by which the models are trained on the latest rows.",
+        metavar="NAME",
+    )
     table: TableArguments = group(TableArguments)
-    predictor: PredictorArguments = group(PredictorArguments)
+    predictor: PredictorArguments = group(PredictorArguments, without=("retrained",))
     run: RunArguments = group(RunArguments)
 
 

@@ -21,7 +21,7 @@ from ..runtime.files import checksum
 from ..runtime.progress import Progress, ProgressBar, without_prints
 from ..tables.schema import Schema
 from .arguments import ExplainerArguments, PredictorArguments, RunArguments, TableArguments
-from .predictors import load_predictor, predictor_files
+from .predictors import load_predictor, load_retrained, predictor_files
 from .terminal import notify, printable
 
 BLOCK_ROWS = 5000
@@ -37,7 +37,11 @@ def load_explainer(
     key = read_key(run.key_file)
     with without_prints():
         loaded = load(
-            explainer.path, load_predictor(predictor), tolerance=explainer.tolerance, key=key
+            explainer.path,
+            load_predictor(predictor),
+            retrained=load_retrained(predictor),
+            tolerance=explainer.tolerance,
+            key=key,
         )
     if output is not None:
         check_output_path(output, map(str, predictor_files(predictor)))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from statistics import NormalDist
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..confidence import clopper_pearson
-from ..errors import ParameterError, SchemaError, did_you_mean, shorten
+from ..errors import ParameterError, PredictorError, SchemaError, did_you_mean, shorten
 from ..kernels import Boosting, Codes, FloatArray, IntArray, check_cancellation
 from ..parameters import check_choice, check_whole
 from ..plausibility.boosting import BinnedColumns, BoostedTrees, predict_each
@@ -205,7 +205,14 @@ def retrain_models(
         if decision.names is not None:
             frame = frame[list(decision.names)]
         given = decision.adapter.rows_for_predictor(frame), labels[sample]
-        anew = _refit(decision.predictor, random, *given) if retrain is None else retrain(*given)
+        try:
+            train = retrain or partial(_refit, decision.predictor, random)
+            anew = train(*given)
+        except Exception as error:
+            raise PredictorError(
+                f"Training the predictor anew failed with a {type(error).__name__}. Its message "
+                "may quote data, so it is not shown: see the attribute original of this error."
+            ).keeping(error) from error
         decisions.append(decide(anew))
     return RetrainedModels(decisions)
 
