@@ -549,6 +549,54 @@ class ServeArguments:
 
 
 @dataclass(frozen=True)
+class CompareArguments:
+    r"""Compare a new model with the old one that it is to replace, by decisions and answers.
+
+    OLD and NEW are files of mcce fit, one for each model. Shows whose decision changes, whose
+    answers of the old model the new one refuses, and what plans ask for under each. --predictor and
+    --retrained are those of NEW; all other options hold for both. The exit code is 7 if more
+    answers than --fail-above are refused.
+
+    Examples
+    --------
+      mcce compare-models old.mcce new.mcce people.csv \
+          --old-predictor scoring:score --predictor scoring:score
+      mcce compare-models old.mcce new.mcce people.csv \
+          --old-predictor scoring:score --predictor scoring:score \
+          --groups Sex --fail-above 0.05 -o models.html --overwrite
+    """
+
+    old: str = argument("Explainer of the old model.", "OLD")
+    new: str = argument("Explainer of the new model.", "NEW")
+    people: str = argument("Whom both models decide about.", "PEOPLE")
+    old_predictor: str = option(
+        "The black box of OLD, as for --predictor.",
+        metavar="FILE|MODULE:NAME|URL",
+        required=True,
+        reads=True,
+    )
+    old_retrained: str | None = file("As --retrained, for OLD.")
+    answers: str | None = file(
+        "The answers to PEOPLE that were given: a file of mcce explain, in which factual is the "
+        "row of the person. Without it, OLD explains them again."
+    )
+    groups: list[str] | None = columns("Columns by whose values the figures are broken down.")
+    fail_above: float | None = option(
+        "The largest share of refused answers that is no failure, e.g. 0.05.", metavar="SHARE"
+    )
+    output: str | None = option("An HTML page of the figures.", "--output", "-o", metavar="FILE")
+    overwrite: bool = option(OVERWRITE, default=False)
+    labels: str | None = file("Words for the features on the page, and its language.")
+    language: str | None = option(
+        "Language of the page: de, en or nb; only without --labels.", metavar="CODE"
+    )
+    tolerance: float = option("How far scores may be from those at fit, relatively.", default=1e-9)
+    table: TableArguments = group(TableArguments)
+    predictor: PredictorArguments = group(PredictorArguments, without=("in_flight",))
+    run: RunArguments = group(RunArguments)
+
+
+@dataclass(frozen=True)
 class InspectArguments:
     """Show what a saved explainer holds: columns, rules, settings, and personal data.
 
@@ -590,6 +638,7 @@ COMMANDS: dict[str, type[Any]] = {
     "report": ReportArguments,
     "verify": VerifyArguments,
     "privacy-audit": AuditArguments,
+    "compare-models": CompareArguments,
     "serve": ServeArguments,
     "inspect": InspectArguments,
     "demo": DemoArguments,
