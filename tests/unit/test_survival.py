@@ -24,6 +24,7 @@ from mcce import (
     Survival,
     load,
 )
+from mcce.report import write_letters, write_report
 from searches import explain
 
 FEATURES = ["income", "debt", "years"]
@@ -307,3 +308,35 @@ def test_another_share_needs_another_fit():
 
     with pytest.raises(NotFittedError, match="survival was changed after fit"):
         explainer.explain(declined())
+
+
+SAID = {
+    "en": r"(\w+ of ten|Nearly all|Fewer than half of the) models trained anew on the same data",
+    "nb": r"(\w+ av ti|Nesten alle|Færre enn halvparten av) modelle\w+ som er trent på nytt",
+    "de": r"(\w+ von zehn|Fast alle|Weniger als die Hälfte der) Modellen?, die mit denselben Daten",
+}
+
+
+@pytest.mark.parametrize("language", SAID)
+def test_letters_say_how_many_models_would_also_have_said_yes(language):
+    explainer, result = fitted("trees", 0.0), answered("trees", 0.0)
+
+    letters = write_letters(explainer, result, {"language": language})
+
+    final = explainer.finalize(result)
+    assert letters.answers["text"].str.contains(SAID[language]).all()
+    if language == "en":
+        half = final.measures["survival"] < 0.5
+        assert half.any()
+        assert letters.answers["text"].str.contains("Fewer than half").equals(half)
+    plain = clone(explainer).set_params(survival=None).fit(bank()[0])
+    silent = write_letters(plain, explain(plain, declined().head(5)), {"language": language})
+    assert not silent.answers["text"].str.contains(SAID[language]).any()
+
+
+def test_a_report_says_how_many_models_accept_each_plan(tmp_path):
+    explainer, path = fitted("trees"), tmp_path / "report.html"
+
+    write_report(explainer, explain(explainer, declined().head(5)), path)
+
+    assert "models trained anew" in path.read_text(encoding="utf-8")
