@@ -51,7 +51,7 @@ from measure import OUT, Table, log, write
 CASES = ("german", "fico", "adult", "gmc")
 WAYS = ("alone", "refits", "probabilities", "decisions")
 RIVALS = ("betarce", "roar")
-# Training rows at most, the share of all rows that are for training, and the seeds of unseen models.
+# Training rows at most, their share of all rows, and the seeds of unseen models.
 MAX_TRAIN, TRAIN_SHARE, UNSEEN = 10_000, 0.7, 1_000_000
 N_SEEDS = N_FAMILY = 5
 # BetaRCE: models, confidence, and rows tried at each of growing distances.
