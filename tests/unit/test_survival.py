@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from mcce import (
@@ -226,6 +229,20 @@ def test_every_kind_of_decision_can_last(kind):
     assert explainer.decision_.score(result.frame).valid.all()
     # The spread of margins is not quite normal, least of all with two ends.
     assert result.measures["survival"].mean() >= 0.75
+
+
+def test_models_know_every_level_that_the_predictor_knows():
+    rows, labels = bank()
+    rare = rows.assign(home=rows["home"].cat.add_categories(["boat"])).reset_index(drop=True)
+    rare.loc[7, "home"] = "boat"
+    encoder = make_column_transformer((OrdinalEncoder(), ["home"]), remainder="passthrough")
+    model = make_pipeline(encoder, LogisticRegression(max_iter=5000)).fit(rare, labels)
+
+    explainer = MCCE(model, survival=Survival(0.5, n_models=4), random_state=0).fit(rare, labels)
+
+    encoders = [one[0].named_transformers_["ordinalencoder"] for one in explainer.retrained_]
+    known = [one.categories_[0].tolist() for one in encoders]
+    assert known == [["boat", "own", "rent"]] * 4
 
 
 def test_models_of_the_latest_rows_see_no_others():

@@ -201,6 +201,7 @@ def retrain_models(
     decisions = []
     for sample in _samples(rows, survival, random):
         check_cancellation()
+        sample = _with_all_levels(sample, rows)
         frame = rows.frame.iloc[sample].reset_index(drop=True)
         if decision.names is not None:
             frame = frame[list(decision.names)]
@@ -256,6 +257,15 @@ def _samples(
         latest = order[order.size - max(int(share * order.size), 1) :]
         is_drawn = survival.samples == "bootstrap"
         yield random.choice(latest, latest.size) if is_drawn else latest
+
+
+def _with_all_levels(sample: IntArray, rows: EncodedRows) -> IntArray:
+    """The sample, and a row of each level that it lacks: many encoders refuse unknown levels."""
+    for feature, codes in zip(rows.schema.features, rows.codes, strict=True):
+        if feature.kind == "categorical":
+            levels, first = np.unique(codes, return_index=True)
+            sample = np.concatenate([sample, first[~np.isin(levels, codes[sample])]])
+    return sample
 
 
 def _times(rows: EncodedRows, name: Any) -> Codes:
