@@ -86,6 +86,7 @@ def test_trees_stand_in_for_a_predictor_that_cannot_be_trained(here, capsys):
         (["--survival", 0.9, "--retrained", "models.joblib"], "--outcome"),
         (["--survival", 0.9, *RETRAINED, "--sample-rows", 9], "--sample-rows"),
         (["--survival", 0.9, "--outcome", "god", *RETRAINED[2:]], "Did you mean 'good'"),
+        (["--survival", 0.9, *RETRAINED[:3], "lasting.mcce"], "must be two files"),
         (["--survival", 1.5], "below 1"),
     ],
 )

@@ -120,6 +120,8 @@ def _survival(arguments: FitArguments, predictor: Any, paths: Sequence[str]) -> 
             "of scikit-learn. Give it with both, and only then."
         )
     if retrained is not None:
+        if Path(retrained).resolve() == Path(arguments.output).resolve():
+            raise ParameterError("--retrained and --output must be two files. Name another one.")
         check_output_path(retrained, [arguments.output, *paths, *inputs_of(arguments)])
     return Survival(arguments.survival, **given)
 
@@ -138,7 +140,8 @@ def _take_labels(outcome: str, rows: pd.DataFrame) -> pd.Series[Any]:
 
 def _keep_retrained(arguments: FitArguments, explainer: MCCE) -> None:
     """Write the models that were trained anew, which the file of the explainer does not hold."""
-    if arguments.retrained is not None:
+    # Without a surrogate, of too few rows, nothing was trained.
+    if arguments.retrained is not None and explainer.retrained_ is not None:
         from joblib import dump
 
         path = Path(arguments.retrained)
