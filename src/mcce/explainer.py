@@ -174,8 +174,7 @@ class MCCE(BaseEstimator):
         random_state: int | None = None,
         verbose: bool = False,
     ) -> None:
-        self.predictor = predictor
-        self.desired = desired
+        self.predictor, self.desired = predictor, desired
         self.immutable = immutable
         self.mutable = mutable
         self.roles = roles
