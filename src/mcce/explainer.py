@@ -176,8 +176,7 @@ class MCCE(BaseEstimator):
         random_state: int | None = None,
         verbose: bool = False,
     ) -> None:
-        self.predictor = predictor
-        self.desired = desired
+        self.predictor, self.desired = predictor, desired
         self.immutable = immutable
         self.mutable = mutable
         self.roles = roles
@@ -694,6 +693,17 @@ class MCCE(BaseEstimator):
         return self.fitted_.surrogate
 
     @property
+    def retrained_(self) -> list[Any] | None:
+        """The models that ``fit`` trained anew for ``survival``; None if it trained none.
+
+        A saved explainer does not hold them: keep them beside it, for example by joblib, and pass
+        them to :func:`mcce.load`.
+        """
+        lasting = self.fitted_.lasting
+        models = None if lasting is None else lasting.retrained
+        return None if models is None else [one.predictor for one in models.decisions]
+
+    @property
     def relations_(self) -> pd.DataFrame:
         """Relations between columns that the training data suggest, one in each row.
 
@@ -880,6 +890,7 @@ def load(
     predictor: Any,
     *,
     generator: Generator | None = None,
+    retrained: Sequence[Any] | None = None,
     tolerance: float = 1e-9,
     key: bytes | None = None,
 ) -> MCCE:
@@ -898,6 +909,9 @@ def load(
     generator
         An unfitted instance, if the explainer was saved with a generator that is not part of
         mcce: a file holds no code.
+    retrained
+        The models that were trained anew for ``survival``, which ``retrained_`` of the explainer
+        was when it was saved.
     tolerance
         Relative difference up to which such scores are equal; raise it for float32 predictors.
     key
@@ -944,7 +958,7 @@ def load(
         del parameters["predictor"]
         return parameters
 
-    parameters, fitted = restore(path, predictor, tolerance, check, generator, key)
+    parameters, fitted = restore(path, predictor, tolerance, check, generator, key, retrained)
     explainer = MCCE(predictor, **parameters)
     explainer.fitted_ = replace(fitted, parameters=learned_parameters(explainer))
     return explainer

@@ -17,7 +17,8 @@ from mcce.cli import main
 from shown_commands import commands_in, commands_of_page, run_shown
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("fit", "explain", "report", "serve", "verify", "privacy-audit", "inspect", "demo")
+COMMANDS = ("fit", "explain", "report", "serve", "verify", "privacy-audit", "compare-models")
+COMMANDS += ("inspect", "demo")
 
 
 def fitted_for(command, monkeypatch):
@@ -53,6 +54,8 @@ def test_the_examples_of_help_run(name, here, capsys, monkeypatch, request):
     monkeypatch.setattr("uvicorn.run", lambda *args, **options: None)
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
     before = (here / "bank.mcce").read_bytes()
+    for name in ("old", "new"):
+        (here / f"{name}.mcce").write_bytes(before)
 
     for command in shown:
         (here / "bank.mcce").write_bytes(before)

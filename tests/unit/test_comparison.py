@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 from mcce import MCCE, ParameterError, SchemaError, compare_models
+from mcce.report import languages, write_comparison
+from report_pages import Page
 from searches import explain
 
 
@@ -110,3 +112,31 @@ def test_what_does_not_fit_is_refused():
         compare_models(old, new, people(), answers=explain(old, people().head(3)))
     with pytest.raises(SchemaError, match=r"groups names 'sexx'.*Did you mean 'sex'"):
         compare_models(old, new, people(), groups=["sexx"])
+
+
+@pytest.mark.parametrize("language", languages())
+def test_a_page_says_what_the_tables_say_in_every_language(tmp_path, language):
+    compared = compare_models(explainer(300), explainer(330), people(), groups=["sex"])
+    labels = {"language": language, "features": {"sex": {"levels": {"f": "<women>"}}}}
+
+    write_comparison(compared, tmp_path / "models.html", labels, title="Old & new")
+
+    page = Page((tmp_path / "models.html").read_text(encoding="utf-8"))
+    row = compared.groups.iloc[0]
+    assert page.faults == []
+    assert "Old & new" in page.text
+    assert "<women>" in page.text
+    assert str(round(row["broken"] * row["n_answered"])) in page.text
+    assert "p7" not in page.text
+
+
+def test_a_page_without_answers_says_so(tmp_path):
+    compared = compare_models(explainer(100), explainer(90), people())
+
+    write_comparison(compared, tmp_path / "models.html")
+
+    assert "Nobody has an answer" in (tmp_path / "models.html").read_text(encoding="utf-8")
+    with pytest.raises(ParameterError, match="comparison must be what compare_models returned"):
+        write_comparison(None, tmp_path / "none.html")
+    with pytest.raises(ParameterError, match="title must be a text"):
+        write_comparison(compared, tmp_path / "none.html", title=3)

@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from mcce import (
@@ -19,12 +22,12 @@ from mcce import (
     McceWarning,
     NotFittedError,
     ParameterError,
-    SavedFileError,
     SchemaError,
     Search,
     Survival,
     load,
 )
+from mcce.report import write_letters, write_report
 from searches import explain
 
 FEATURES = ["income", "debt", "years"]
@@ -228,6 +231,20 @@ def test_every_kind_of_decision_can_last(kind):
     assert result.measures["survival"].mean() >= 0.75
 
 
+def test_models_know_every_level_that_the_predictor_knows():
+    rows, labels = bank()
+    rare = rows.assign(home=rows["home"].cat.add_categories(["boat"])).reset_index(drop=True)
+    rare.loc[7, "home"] = "boat"
+    encoder = make_column_transformer((OrdinalEncoder(), ["home"]), remainder="passthrough")
+    model = make_pipeline(encoder, LogisticRegression(max_iter=5000)).fit(rare, labels)
+
+    explainer = MCCE(model, survival=Survival(0.5, n_models=4), random_state=0).fit(rare, labels)
+
+    encoders = [one[0].named_transformers_["ordinalencoder"] for one in explainer.retrained_]
+    known = [one.categories_[0].tolist() for one in encoders]
+    assert known == [["boat", "own", "rent"]] * 4
+
+
 def test_models_of_the_latest_rows_see_no_others():
     rows, labels = bank()
     dated, seen = rows.assign(day=np.arange(800)[::-1]), []
@@ -286,11 +303,21 @@ def test_an_explainer_with_trees_answers_the_same_after_saving(tmp_path):
     assert result.measures.equals(answered("trees").measures)
 
 
-def test_models_that_were_trained_anew_are_not_saved(tmp_path):
-    with pytest.raises(SavedFileError, match="Leave out the labels at fit"):
-        fitted("retrained").save(tmp_path / "lasting.mcce")
+def test_models_that_were_trained_anew_are_given_again_after_saving(tmp_path):
+    explainer, path = fitted("retrained"), tmp_path / "lasting.mcce"
+    explainer.save(path)
 
-    assert not (tmp_path / "lasting.mcce").exists()
+    loaded = load(path, predictor(), retrained=explainer.retrained_)
+
+    assert explain(loaded, declined()).measures.equals(answered("retrained").measures)
+    with pytest.raises(ParameterError, match=r"20 models that were trained anew.* got none"):
+        load(path, predictor())
+    with pytest.raises(ParameterError, match="got 19"):
+        load(path, predictor(), retrained=explainer.retrained_[1:])
+    fitted("trees").save(path)
+    with pytest.raises(ParameterError, match="Leave retrained out"):
+        load(path, predictor(), retrained=explainer.retrained_)
+    assert fitted("trees").retrained_ is None
 
 
 def test_another_share_needs_another_fit():
@@ -298,3 +325,35 @@ def test_another_share_needs_another_fit():
 
     with pytest.raises(NotFittedError, match="survival was changed after fit"):
         explainer.explain(declined())
+
+
+SAID = {
+    "en": r"(?:\w+ of ten|Nearly all|Fewer than half of the) models trained anew on",
+    "nb": r"(?:\w+ av ti|Nesten alle|Færre enn halvparten av) modelle\w+ som er trent på nytt",
+    "de": r"(?:\w+ von zehn|Fast alle|Weniger als die Hälfte der) Modellen?, die mit denselben",
+}
+
+
+@pytest.mark.parametrize("language", SAID)
+def test_letters_say_how_many_models_would_also_have_said_yes(language):
+    explainer, result = fitted("trees", 0.0), answered("trees", 0.0)
+
+    letters = write_letters(explainer, result, {"language": language})
+
+    final = explainer.finalize(result)
+    assert letters.answers["text"].str.contains(SAID[language]).all()
+    if language == "en":
+        half = final.measures["survival"] < 0.5
+        assert half.any()
+        assert letters.answers["text"].str.contains("Fewer than half").equals(half)
+    plain = clone(explainer).set_params(survival=None).fit(bank()[0])
+    silent = write_letters(plain, explain(plain, declined().head(5)), {"language": language})
+    assert not silent.answers["text"].str.contains(SAID[language]).any()
+
+
+def test_a_report_says_how_many_models_accept_each_plan(tmp_path):
+    explainer, path = fitted("trees"), tmp_path / "report.html"
+
+    write_report(explainer, explain(explainer, declined().head(5)), path)
+
+    assert "models trained anew" in path.read_text(encoding="utf-8")

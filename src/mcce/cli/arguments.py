@@ -178,6 +178,9 @@ class PredictorArguments:
         "The most requests at a time to a server, of all workers together; by default one of "
         "each, or 4 of each with --rows-per-second.",
     )
+    retrained: str | None = file(
+        "The models that mcce fit --outcome trained anew, which it kept in this file; with --trust."
+    )
 
 
 @dataclass(frozen=True)
@@ -227,6 +230,8 @@ class FitArguments:
       mcce fit train.jsonl --predictor scoring:score --desired 0.6:1 -o bank.mcce
       mcce fit "lake/*.parquet" --sample-rows 1000000 --drop customer \
           --predictor scoring:score --desired 0.6:1 -o bank.mcce
+      mcce fit train.csv --predictor scoring:score --desired 0.6:1 \
+          --survival 0.9 -o bank.mcce
     """
 
     train: list[str] = argument("Training rows.", "TRAIN...", default=())
@@ -273,8 +278,32 @@ class FitArguments:
         "which are kept.",
         metavar="NAME",
     )
+    survival: float | None = option(
+        "The share of models trained anew that should accept each answer, e.g. 0.9; 0 only "
+        "measures how many do.",
+        metavar="SHARE",
+    )
+    outcome: str | None = option(
+        "With --survival: the column of labels, which is no feature. A scikit-learn predictor is "
+        "trained anew on it; without it, or for other predictors, boosted trees stand in.",
+        metavar="NAME",
+    )
+    retrained: str | None = option(
+        "With --outcome: where to keep the models trained anew, as a .joblib file.",
+        metavar="FILE",
+    )
+    survival_models: int | None = number("With --survival: how many models; by default 20.")
+    survival_samples: str | None = option(
+        "With --survival: bootstrap, each model sees another sample of the training rows, or all, "
+        "they differ in their seeds alone.",
+        metavar="KIND",
+    )
+    survival_time: str | None = option(
+        "With --survival: the column by which the models are trained on the latest rows.",
+        metavar="NAME",
+    )
     table: TableArguments = group(TableArguments)
-    predictor: PredictorArguments = group(PredictorArguments)
+    predictor: PredictorArguments = group(PredictorArguments, without=("retrained",))
     run: RunArguments = group(RunArguments)
 
 
@@ -520,6 +549,54 @@ class ServeArguments:
 
 
 @dataclass(frozen=True)
+class CompareArguments:
+    r"""Compare a new model with the old one that it is to replace, by decisions and answers.
+
+    OLD and NEW are files of mcce fit, one for each model. Shows whose decision changes, whose
+    answers of the old model the new one refuses, and what plans ask for under each. --predictor and
+    --retrained are those of NEW; all other options hold for both. The exit code is 7 if more
+    answers than --fail-above are refused.
+
+    Examples
+    --------
+      mcce compare-models old.mcce new.mcce people.csv \
+          --old-predictor scoring:score --predictor scoring:score
+      mcce compare-models old.mcce new.mcce people.csv \
+          --old-predictor scoring:score --predictor scoring:score \
+          --groups Sex --fail-above 0.05 -o models.html --overwrite
+    """
+
+    old: str = argument("Explainer of the old model.", "OLD")
+    new: str = argument("Explainer of the new model.", "NEW")
+    people: str = argument("Whom both models decide about.", "PEOPLE")
+    old_predictor: str = option(
+        "The black box of OLD, as for --predictor.",
+        metavar="FILE|MODULE:NAME|URL",
+        required=True,
+        reads=True,
+    )
+    old_retrained: str | None = file("As --retrained, for OLD.")
+    answers: str | None = file(
+        "The answers to PEOPLE that were given: a file of mcce explain, in which factual is the "
+        "row of the person. Without it, OLD explains them again."
+    )
+    groups: list[str] | None = columns("Columns by whose values the figures are broken down.")
+    fail_above: float | None = option(
+        "The largest share of refused answers that is no failure, e.g. 0.05.", metavar="SHARE"
+    )
+    output: str | None = option("An HTML page of the figures.", "--output", "-o", metavar="FILE")
+    overwrite: bool = option(OVERWRITE, default=False)
+    labels: str | None = file("Words for the features on the page, and its language.")
+    language: str | None = option(
+        "Language of the page: de, en or nb; only without --labels.", metavar="CODE"
+    )
+    tolerance: float = option("How far scores may be from those at fit, relatively.", default=1e-9)
+    table: TableArguments = group(TableArguments)
+    predictor: PredictorArguments = group(PredictorArguments, without=("in_flight",))
+    run: RunArguments = group(RunArguments)
+
+
+@dataclass(frozen=True)
 class InspectArguments:
     """Show what a saved explainer holds: columns, rules, settings, and personal data.
 
@@ -561,6 +638,7 @@ COMMANDS: dict[str, type[Any]] = {
     "report": ReportArguments,
     "verify": VerifyArguments,
     "privacy-audit": AuditArguments,
+    "compare-models": CompareArguments,
     "serve": ServeArguments,
     "inspect": InspectArguments,
     "demo": DemoArguments,

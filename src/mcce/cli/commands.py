@@ -30,12 +30,15 @@ Examples:
   mcce verify receipt.json
   mcce privacy-audit bank.mcce --predictor model.joblib --trust \\
       --training train.csv --holdout holdout.csv
+  mcce compare-models old.mcce new.mcce people.csv \\
+      --old-predictor old:score --predictor new:score --fail-above 0.05
   mcce inspect bank.mcce
 
 \b
 Exit codes: 0 done, 1 a bug of mcce, 2 a wrong option or setting, 3 a file
 that cannot be read or a cell that does not fit, 4 the predictor failed,
-5 the output cannot be written, 6 a receipt does not hold, 130 interrupted.
+5 the output cannot be written, 6 a receipt does not hold, 7 too many answers
+are refused by the new model, 130 interrupted.
 """
 
 # Plain help: markup in names and texts stays what it is.

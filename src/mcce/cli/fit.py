@@ -7,12 +7,13 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, SchemaError
+from ..errors import ParameterError, SchemaError, shorten
 from ..explainer import MCCE
 from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
@@ -24,7 +25,9 @@ from ..predictors.decision import Interval
 from ..privacy.private_domains import read_domains
 from ..privacy.private_trees import PrivateTrees
 from ..protocols import is_private
+from ..runtime.files import replacing, writing
 from ..runtime.progress import without_prints
+from ..survival.committee import Survival, are_retrained
 from .arguments import FitArguments, inputs_of
 from .inputs import (
     check_output_path,
@@ -52,8 +55,12 @@ def run(arguments: FitArguments) -> None:
     check_output_path(arguments.output, [*paths, *inputs_of(arguments)])
     predictor = load_predictor(arguments.predictor)
     check_output_path(arguments.output, map(str, predictor_files(arguments.predictor)))
+    survival = _survival(arguments, predictor, paths)
+    labels = None
     if arguments.sample_rows is None:
         rows, sample = _read(arguments, paths), None
+        if arguments.outcome is not None:
+            labels = _take_labels(arguments.outcome, rows)
     else:
         sample = _sample(arguments, paths, predictor, arguments.sample_rows)
         rows = sample.rows
@@ -70,18 +77,76 @@ def run(arguments: FitArguments) -> None:
         n_samples=arguments.n_samples,
         n_counterfactuals=arguments.n_counterfactuals,
         diversity=DIVERSITY if usual else arguments.diversity,
+        survival=survival,
         random_state=arguments.seed,
         n_jobs=arguments.run.jobs,
         verbose=can_draw() and not arguments.run.quiet,
     )
     with without_prints():
-        explainer.fit(rows).set_params(verbose=False)
+        explainer.fit(rows, labels).set_params(verbose=False)
         outcome = describe_outcome(explainer.fitted_.flags or (), explainer.schema_)
         if outcome and not arguments.allow_outcome:
             raise SchemaError(f"{outcome} --drop leaves it out, --allow-outcome keeps it.")
         # The predictor scores the probes that are saved.
         explainer.save(arguments.output, key=key)
+        _keep_retrained(arguments, explainer)
     _summarize(arguments, explainer, len(rows), sample, time.monotonic() - began)
+
+
+def _survival(arguments: FitArguments, predictor: Any, paths: Sequence[str]) -> Survival | None:
+    """How answers are to last; None if nothing is said of it."""
+    named: dict[str, Any] = {
+        "n_models": arguments.survival_models,
+        "samples": arguments.survival_samples,
+        "time": arguments.survival_time,
+    }
+    given = {name: value for name, value in named.items() if value is not None}
+    outcome, retrained = arguments.outcome, arguments.retrained
+    if arguments.survival is None:
+        if given or outcome is not None or retrained is not None:
+            raise ParameterError(
+                "--outcome, --retrained and options that begin with --survival- need --survival: "
+                "the share of models trained anew that should accept each answer, e.g. 0.9."
+            )
+        return None
+    if outcome is not None and arguments.sample_rows is not None:
+        raise ParameterError(
+            "--outcome does not go with --sample-rows, which would train models on a sample that "
+            "has more accepted rows than there are. Leave one of them out."
+        )
+    if are_retrained(predictor, outcome, None) != (retrained is not None):
+        raise ParameterError(
+            "--retrained, the file of the models trained anew, goes with --outcome and a predictor "
+            "of scikit-learn. Give it with both, and only then."
+        )
+    if retrained is not None:
+        if Path(retrained).resolve() == Path(arguments.output).resolve():
+            raise ParameterError("--retrained and --output must be two files. Name another one.")
+        check_output_path(retrained, [arguments.output, *paths, *inputs_of(arguments)])
+    return Survival(arguments.survival, **given)
+
+
+def _take_labels(outcome: str, rows: pd.DataFrame) -> pd.Series[Any]:
+    """The column of labels, which is no longer among the rows."""
+    split_names("--outcome", [outcome], list(rows.columns))
+    labels = rows.pop(outcome)
+    if labels.isna().any():
+        raise SchemaError(
+            f"--outcome {shorten(outcome, 200)} has no label in {int(labels.isna().sum()):,} rows. "
+            "Leave these rows out."
+        )
+    return labels
+
+
+def _keep_retrained(arguments: FitArguments, explainer: MCCE) -> None:
+    """Write the models that were trained anew, which the file of the explainer does not hold."""
+    # Without a surrogate, of too few rows, nothing was trained.
+    if arguments.retrained is not None and explainer.retrained_ is not None:
+        from joblib import dump
+
+        path = Path(arguments.retrained)
+        with writing(path), replacing(path) as stream:
+            dump(explainer.retrained_, stream)
 
 
 def _read(arguments: FitArguments, paths: Sequence[str]) -> pd.DataFrame:
@@ -227,7 +292,24 @@ def _summarize(
         f"desired decision{score}, in {seconds:.1f} s; saved as {arguments.output}."
     )
     kept = "" if sample is None else _describe(sample)
+    kept += _describe_models(arguments, explainer)
     conclude(arguments.run, content, f"{text}{kept}{_kept_of_rows(fitted.generator)}")
+
+
+def _describe_models(arguments: FitArguments, explainer: MCCE) -> str:
+    """By which models answers are to last."""
+    lasting = explainer.fitted_.lasting
+    if lasting is None:
+        return ""
+    if lasting.trees is not None:
+        return (
+            f" {len(lasting.trees.trees)} boosted trees stand for models trained anew: they "
+            "learned from what the predictor said."
+        )
+    return (
+        f" {len(explainer.retrained_ or ())} models were trained anew and are in "
+        f"{arguments.retrained}, which other commands need as --retrained."
+    )
 
 
 def _describe(sample: TrainingSample) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..constraints.files import read_constraints
 from ..counterfactuals.result import Counterfactuals
-from ..errors import ParameterError, did_you_mean, shorten
+from ..errors import ParameterError, ReadError, did_you_mean, shorten
 from ..execution.workers import AnswerSettings
 from ..explainer import MCCE, load
 from ..files.people_reader import PeopleReader
@@ -21,7 +21,7 @@ from ..runtime.files import checksum
 from ..runtime.progress import Progress, ProgressBar, without_prints
 from ..tables.schema import Schema
 from .arguments import ExplainerArguments, PredictorArguments, RunArguments, TableArguments
-from .predictors import load_predictor, predictor_files
+from .predictors import load_predictor, load_retrained, predictor_files
 from .terminal import notify, printable
 
 BLOCK_ROWS = 5000
@@ -37,7 +37,11 @@ def load_explainer(
     key = read_key(run.key_file)
     with without_prints():
         loaded = load(
-            explainer.path, load_predictor(predictor), tolerance=explainer.tolerance, key=key
+            explainer.path,
+            load_predictor(predictor),
+            retrained=load_retrained(predictor),
+            tolerance=explainer.tolerance,
+            key=key,
         )
     if output is not None:
         check_output_path(output, map(str, predictor_files(predictor)))
@@ -74,6 +78,26 @@ def open_people(
         yield source, PeopleReader.plan(path, source, schema, keep=kept, dtypes=dtypes)
 
 
+def read_all(path: str, schema: Schema, table: TableArguments) -> pd.DataFrame:
+    """All people of a file."""
+    return read_kept(path, schema, table, ())[0]
+
+
+def read_kept(
+    path: str, schema: Schema, table: TableArguments, keep: Sequence[str]
+) -> tuple[pd.DataFrame, dict[str, list[Any]]]:
+    """All people of a file, and the cells of columns to copy."""
+    parts, kept = list[pd.DataFrame](), {name: list[Any]() for name in keep}
+    with open_people(path, schema, table, lambda names: keep) as (source, reader):
+        for block in reader.blocks(source, BLOCK_ROWS):
+            parts += [rows.set_axis(at + block.first) for at, rows in block.groups]
+            for name in keep:
+                kept[name] += block.kept[name]
+    if not parts:
+        raise ReadError(f"{shorten(path, 200)} has no rows. Name a file with some.")
+    return pd.concat(parts).sort_index(), kept
+
+
 def explain_people(
     explainer: MCCE, settings: AnswerSettings, bar: ProgressBar, rows: pd.DataFrame
 ) -> Counterfactuals[pd.DataFrame]:
@@ -88,6 +112,17 @@ def explain_people(
     bar.n_done += len(rows)
     bar.show(bar.n_done)
     return result
+
+
+def read_labels(path: str | None, language: str | None) -> Labels:
+    """The labels in a file, or those of a language."""
+    if path is None:
+        return Labels.make({} if language is None else {"language": language})
+    if language is not None:
+        raise ParameterError(
+            "--labels and --language do not go together: a labels file says its language itself."
+        )
+    return Labels.read(path)
 
 
 def read_rounding(path: str | None, schema: Schema) -> dict[Hashable, float]:

@@ -93,6 +93,19 @@ def load_predictor(
         return LOADERS[kind](choice)
 
 
+def load_retrained(choice: PredictorArguments) -> list[Any] | None:
+    """The models that were trained anew; None if no file is named."""
+    if choice.retrained is None:
+        return None
+    found = load_predictor(PredictorArguments(choice.retrained, "joblib", choice.trust))
+    if not isinstance(found, list):
+        raise PredictorError(
+            f"{shorten(choice.retrained, 200)} holds no list of models. Name the file that mcce "
+            "fit --retrained wrote."
+        )
+    return found
+
+
 @contextmanager
 def _load_errors(name: str) -> Iterator[None]:
     """Turn errors of a library about its file into errors of ours."""

@@ -6,10 +6,6 @@ the explainer, as people are.
 
 from __future__ import annotations
 
-import pandas as pd
-
-from ..errors import ReadError, shorten
-from ..explainer import MCCE
 from ..privacy.audit_result import PrivacyAudit
 from ..privacy.auditing import audit
 from ..report.audit_page import AuditSection, write_privacy_report
@@ -17,7 +13,7 @@ from ..report.labels import Labels
 from ..report.words import Words
 from ..runtime.progress import without_prints
 from .arguments import AuditArguments, inputs_of
-from .inputs import BLOCK_ROWS, check_page, load_explainer, open_people, split_names
+from .inputs import check_page, load_explainer, read_all, split_names
 from .terminal import notify, printable, show, show_json, table
 
 
@@ -28,10 +24,11 @@ def run(arguments: AuditArguments) -> None:
         check_page("The page", output, inputs_of(arguments), overwrite=arguments.overwrite)
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run, output)
     training, holdout = (
-        _read(arguments, explainer, path) for path in (arguments.training, arguments.holdout)
+        read_all(path, explainer.schema_, arguments.table)
+        for path in (arguments.training, arguments.holdout)
     )
     further = arguments.reference
-    reference = None if further is None else _read(arguments, explainer, further)
+    reference = None if further is None else read_all(further, explainer.schema_, arguments.table)
     known = [str(name) for name in explainer.schema_.names]
     with without_prints():
         found = audit(
@@ -50,19 +47,6 @@ def run(arguments: AuditArguments) -> None:
     if output is not None:
         write_privacy_report(found, output, {"language": arguments.language})
     _show(arguments, found)
-
-
-def _read(arguments: AuditArguments, explainer: MCCE, path: str) -> pd.DataFrame:
-    """All rows of a file, in the columns of the explainer."""
-    with open_people(path, explainer.schema_, arguments.table) as (source, reader):
-        parts = [
-            rows.set_axis(at + block.first)
-            for block in reader.blocks(source, BLOCK_ROWS)
-            for at, rows in block.groups
-        ]
-    if not parts:
-        raise ReadError(f"{shorten(path, 200)} has no rows. Name a file with some.")
-    return pd.concat(parts).sort_index()
 
 
 def _show(arguments: AuditArguments, found: PrivacyAudit) -> None:

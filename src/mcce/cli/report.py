@@ -25,7 +25,6 @@ from ..explainer import MCCE
 from ..files.people_reader import People, PeopleReader
 from ..files.sources import reading
 from ..kernels import IntArray
-from ..report.labels import Labels
 from ..report.page import Provenance
 from ..report.report_page import ReportOptions, check_options, write_page
 from ..runtime.progress import without_prints, without_warnings
@@ -36,6 +35,7 @@ from .inputs import (
     load_explainer,
     open_people,
     read_checksum,
+    read_labels,
     read_rules_file,
     split_names,
 )
@@ -55,7 +55,7 @@ def run(arguments: ReportArguments) -> None:
     """Write a report on the people of a file."""
     output = arguments.output
     check_page("A report", output, inputs_of(arguments), overwrite=arguments.overwrite)
-    labels, card = _labels(arguments), _card(arguments.card)
+    labels, card = read_labels(arguments.labels, arguments.language), _card(arguments.card)
     explainer = load_explainer(arguments.explainer, arguments.predictor, arguments.run, output)
     rules, wanted = read_rules_file(arguments.explainer.rules), not arguments.run.quiet
     groups, names = _read(arguments, explainer)
@@ -85,17 +85,6 @@ def run(arguments: ReportArguments) -> None:
     content |= {"status": dict(totals), "seconds": seconds}
     text = f"{describe_status(totals, seconds)} Report: {output} ({n_bytes / 1e6:.1f} MB)"
     conclude(arguments.run, content, text)
-
-
-def _labels(arguments: ReportArguments) -> Labels:
-    language = arguments.language
-    if arguments.labels is None:
-        return Labels.make({} if language is None else {"language": language})
-    if language is not None:
-        raise ParameterError(
-            "--labels and --language do not go together: a labels file says its language itself."
-        )
-    return Labels.read(arguments.labels)
 
 
 def _card(path: str | None) -> str | None:

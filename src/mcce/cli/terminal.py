@@ -8,6 +8,7 @@
 4     the predictor cannot be loaded or called, or is another one
 5     the output cannot be written; what was written before stays valid
 6     a receipt does not hold
+7     a new model refuses more answers than --fail-above
 130   interrupted by Ctrl-C
 ====  ==============================================================================
 
@@ -33,7 +34,7 @@ from ..runtime.progress import ProgressBar, format_traceback
 from .arguments import RunArguments
 
 MIN_WIDTH = 20
-BUG, USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
+BUG, USAGE, INPUT, PREDICTOR, OUTPUT, BROKEN, REFUSED, INTERRUPTED = 1, 2, 3, 4, 5, 6, 7, 130
 
 
 def printable(text: object, *, lines: bool = False) -> str:

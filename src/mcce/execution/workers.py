@@ -82,6 +82,7 @@ class PackedExplainer:
     load_predictor: Callable[[], Any] = field(compare=False)
     tolerance: float
     generator: Any = field(compare=False)
+    retrained: Any = field(default=None, compare=False)
     token: str = field(default_factory=lambda: uuid4().hex)
 
     @classmethod
@@ -109,7 +110,7 @@ class PackedExplainer:
             explainer.save(path)
             content = path.read_bytes()
         generator = explainer.generator if is_custom(explainer.generator) else None
-        return _sendable(cls(content, load_predictor, tolerance, generator))
+        return _sendable(cls(content, load_predictor, tolerance, generator, explainer.retrained_))
 
     @contextmanager
     def opened(self) -> Iterator[MCCE]:
@@ -131,7 +132,13 @@ def _open(packed: PackedExplainer) -> MCCE:
         path = Path(folder, "explainer.mcce")
         path.write_bytes(packed.content)
         predictor, tolerance = packed.load_predictor(), packed.tolerance
-        explainer = load(path, predictor, generator=packed.generator, tolerance=tolerance)
+        explainer = load(
+            path,
+            predictor,
+            generator=packed.generator,
+            retrained=packed.retrained,
+            tolerance=tolerance,
+        )
     # A worker is one of many: threads of its own would only get in the way of others.
     return explainer.set_params(n_jobs=None, verbose=False)
 

@@ -1,6 +1,7 @@
 """Results for people who read rather than program: letters, pictures and reports."""
 
 from .audit_page import write_privacy_report
+from .comparison_page import write_comparison
 from .labels import FeatureLabel, Labels
 from .language import languages
 from .letters import Letters, write_letters
@@ -11,6 +12,7 @@ __all__ = [
     "Labels",
     "Letters",
     "languages",
+    "write_comparison",
     "write_letters",
     "write_privacy_report",
     "write_report",

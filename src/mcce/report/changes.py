@@ -71,13 +71,15 @@ class AnswerChanges:
     """The changes of one answer: what the person would do, and what would follow.
 
     ``share`` says which share of the values that an anonymous answer stands for is accepted, if
-    not all, and ``narrow`` whether the decision is only just the desired one.
+    not all, ``narrow`` whether the decision is only just the desired one, and ``survival`` the
+    share of models trained anew that accept it, if that is known.
     """
 
     actions: Sequence[Change]
     consequences: Sequence[Change] = ()
     share: float | None = None
     narrow: bool = False
+    survival: float | None = None
 
     def asks_at_least(self, other: AnswerChanges) -> bool:
         """Whether the person would have to do all that another answer asks for, or more."""
@@ -117,7 +119,12 @@ def _about(final: Counterfactuals[pd.DataFrame]) -> list[dict[str, Any]]:
         shares = final.anonymous.measures["pureness_of_changes"].tolist()
         return [{"share": shown_share(share)} if share < 1 else {} for share in shares]
     words = final.measures.get("margin_word", pd.Series("", final.measures.index))
-    return [{"narrow": word == "narrow"} for word in words]
+    measured = "survival" in final.measures
+    shares = final.measures["survival"].tolist() if measured else [None] * len(words)
+    return [
+        {"narrow": word == "narrow", "survival": share}
+        for word, share in zip(words, shares, strict=True)
+    ]
 
 
 def _divide(changes: Sequence[Change], about: Mapping[str, Any]) -> AnswerChanges:

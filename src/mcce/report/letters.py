@@ -11,6 +11,7 @@ desired; otherwise they say that nothing was found.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ from .words import Words
 MAX_OTHER_LEVELS = 2
 # More clauses than this are listed below one another.
 MAX_IN_SENTENCE = 3
+# Of so many models that accept an answer, a letter says that nearly all do.
+NEARLY_ALL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +294,7 @@ class Writer:
             text = self._listed(options, "", "lists.item_or")
         follow = self._consequences(answer.consequences)
         sentences = [f"{text[:1].upper()}{text[1:]}." for text in follow]
-        sentences += self._remarks(answer, "letter.share", "letter.narrow")
+        sentences += self._remarks(answer, "")
         between = " " if is_short else "\n"
         return f"{text}{between}{' '.join(sentences)}" if sentences else text
 
@@ -302,7 +305,7 @@ class Writer:
         cases = []
         for answer in answers:
             notes = self._consequences(answer.consequences)
-            notes += self._remarks(answer, "letter.share_of_case", "letter.narrow_of_case")
+            notes += self._remarks(answer, "_of_case")
             end = f" ({'; '.join(notes)})" if notes else ""
             cases += [f"{option}{end}" for option in self._options(answer)]
         return self._listed(cases, "", "lists.item_or")
@@ -313,11 +316,19 @@ class Writer:
             return self._clauses(answer.actions[0])
         return [self.language.join([self.clause(change) for change in answer.actions])]
 
-    def _remarks(self, answer: AnswerChanges, share: str, narrow: str) -> list[str]:
-        remarks = []
+    def _remarks(self, answer: AnswerChanges, place: str) -> list[str]:
+        """What is to be said of an answer: in sentences, or as notes of one case of several."""
+        remarks, survival = [], answer.survival
         if answer.share is not None:
-            remarks.append(self.say(share, share=self.language.percent(answer.share)))
-        return [*remarks, self.say(narrow)] if answer.narrow else remarks
+            share = self.language.percent(answer.share)
+            remarks.append(self.say(f"letter.share{place}", share=share))
+        if answer.narrow:
+            remarks.append(self.say(f"letter.narrow{place}"))
+        if survival is not None:
+            models = self.say(f"letter.models_{_in_ten(survival)}")
+            models = models if place else f"{models[:1].upper()}{models[1:]}"
+            remarks.append(self.say(f"letter.lasts{place}", models=models))
+        return remarks
 
     def _listed(self, items: Sequence[str], mark: str, last: str) -> str:
         """Clauses below one another, as one sentence; numbered unless there is a mark."""
@@ -404,3 +415,18 @@ class Writer:
             return None
         cells = [change.before, change.after]
         return self.words.values(change.feature, cells, quoted=True, bare=bare)[0]
+
+
+def _in_ten(share: float) -> str:
+    """How many of ten models accept an answer, never rounded up; 10 stands for nearly all.
+
+    Examples
+    --------
+    >>> [_in_ten(share) for share in (1.0, 0.95, 0.9, 0.85, 0.5, 0.45)]
+    ['10', '10', '9', '8', '5', 'few']
+    """
+    if share >= NEARLY_ALL:
+        return "10"
+    # A share such as 0.7 may be a little less than itself in binary.
+    tenths = math.floor(10 * share + 1e-9)
+    return str(tenths) if tenths >= 5 else "few"

@@ -162,6 +162,9 @@ class PeopleSection:
         figures = [words.say("report.of_score", score=words.figure(measures["score"]))]
         if word := measures.get("margin_word"):
             figures.append(words.say("report.of_margin", word=words.say(f"report.sure_{word}")))
+        if "survival" in measures:
+            share = words.language.percent(measures["survival"])
+            figures.append(words.say("report.of_survival", share=share))
         if "plausibility" in measures:
             usual = words.say(f"report.usual_{how_usual(measures['plausibility'])}")
             figures.append(words.say("report.of_plausibility", word=usual))

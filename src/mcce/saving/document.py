@@ -14,8 +14,8 @@ that a fitted one has, and gives the same answers, bit for bit.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ from ..predictors.desired import decision_on
 from ..protocols import Distance, Generator, is_private
 from ..search.config import find_search
 from ..search.prerequisites import check_inputs, needs_of
+from ..survival.committee import RetrainedModels, Survival
+from ..survival.lasting import Lasting
 from ..tables.features import Feature
 from ..tables.roles import check_kinds, check_roles, check_text, immutable_columns
 from ..tables.schema import Schema
@@ -95,6 +97,7 @@ def restore(
     check: Callable[[Parameters], dict[str, Any]],
     generator: Generator | None = None,
     key: bytes | None = None,
+    retrained: Sequence[Any] | None = None,
 ) -> tuple[dict[str, Any], Fitted]:
     """The explainer in a file, with the predictor it was saved with."""
     document, _ = archive.read(path, key)
@@ -117,7 +120,35 @@ def restore(
     with archive.refused(path, "what it says of its predictor"):
         check_decision(fields["surrogate"], fields["label_rule"], decision)
     decision = with_known_range(decision, fields["surrogate"])
+    fields["lasting"] = _with_retrained(fields["lasting"], retrained, parameters, schema)
     return parameters, Fitted(decision=decision, **fields)
+
+
+def _with_retrained(
+    lasting: Lasting | None,
+    given: Sequence[Any] | None,
+    parameters: Parameters,
+    schema: Schema,
+) -> Lasting | None:
+    """What answers that last are measured by, with the models that were trained anew."""
+    if lasting is None or lasting.trees is not None:
+        if given is not None:
+            raise ParameterError(
+                "The explainer was saved without models that were trained anew. Leave retrained "
+                "out."
+            )
+        return lasting
+    asked = parameters["survival"]
+    n_models = (asked if isinstance(asked, Survival) else Survival(asked)).n_models
+    if given is None or len(given) != n_models:
+        raise ParameterError(
+            f"The explainer was fitted with {n_models} models that were trained anew, "
+            f"which a file cannot hold; got {'none' if given is None else len(given)}. Pass what "
+            "retrained_ of the fitted explainer was as retrained."
+        )
+    desired, score_class = parameters["desired"], parameters["score_class"]
+    decisions = [decision_on(schema, one, desired, score_class) for one in given]
+    return replace(lasting, retrained=RetrainedModels(decisions))
 
 
 def _pack_parameters(parameters: Parameters, schema: Schema) -> dict[str, Any]:

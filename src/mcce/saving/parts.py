@@ -22,7 +22,6 @@ import pandas as pd
 from ..boosting.surrogate import MAX_ROWS, Surrogate
 from ..boosting.trees import BoostedTrees, pack_boosted, unpack_boosted
 from ..caching import cached_property
-from ..errors import SavedFileError
 from ..flags import EVIDENCE, Flag
 from ..kernels import LEAF, Codes, IntArray, rows_as_bytes
 from ..model.arrays import ChainRules, pack_trees, tree_sizes, unpack_trees
@@ -266,15 +265,6 @@ def _read_value_counts(plain: Any, known: Known) -> tuple[IntArray, ...]:
     return parts
 
 
-def _refuse_retrained(models: RetrainedModels | None) -> None:
-    if models is not None:
-        raise SavedFileError(
-            "Cannot save the models that were trained anew for survival: a file holds no code. "
-            "Leave out the labels at fit, so that boosted trees stand for them. Nothing was "
-            "written."
-        )
-
-
 def _read_powers(plain: Any) -> tuple[int, ...]:
     sound = isinstance(plain, list) and all(type(one) is int and one in POWERS for one in plain)
     ensure(sound, "a product has other powers")
@@ -290,7 +280,8 @@ FORMS: dict[Any, Form] = {
         pack_boosted, lambda plain, known: unpack_boosted(plain, known.schema.n_codes)
     ),
     PlausibilityModel: Form(_write_plausibility, _read_plausibility),
-    RetrainedModels | None: Form(_refuse_retrained, lambda plain, known: None),
+    # Models that were trained anew are given again, as the predictor is: a file holds no code.
+    RetrainedModels | None: Form(lambda models: None, lambda plain, known: None),
     # JSON has no NaN, which says that there is no threshold.
     "threshold": Form(
         lambda number: None if math.isnan(number) else number,
@@ -332,7 +323,7 @@ def _is_surrogate(one: Surrogate, known: Known) -> Any:
 
 
 def _is_lasting(one: Lasting, known: Known) -> Any:
-    return 0 <= one.share < 1 and one.trees is not None
+    return 0 <= one.share < 1
 
 
 def _is_committee(one: TreeModels, known: Known) -> Any:

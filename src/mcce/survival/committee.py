@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from statistics import NormalDist
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -28,7 +28,7 @@ from sklearn.base import clone
 from ..boosting.surrogate import Surrogate, logit
 from ..boosting.trees import BinnedColumns, BoostedTrees, predict_each
 from ..confidence import clopper_pearson
-from ..errors import ParameterError, SchemaError, did_you_mean, shorten
+from ..errors import ParameterError, PredictorError, SchemaError, did_you_mean, shorten
 from ..kernels import Boosting, Codes, FloatArray, IntArray, check_cancellation
 from ..parameters import check_choice, check_whole
 from ..predictors.decision import Decision, ScoredRows
@@ -201,11 +201,19 @@ def retrain_models(
     decisions = []
     for sample in _samples(rows, survival, random):
         check_cancellation()
+        sample = _with_all_levels(sample, rows)
         frame = rows.frame.iloc[sample].reset_index(drop=True)
         if decision.names is not None:
             frame = frame[list(decision.names)]
         given = decision.adapter.rows_for_predictor(frame), labels[sample]
-        anew = _refit(decision.predictor, random, *given) if retrain is None else retrain(*given)
+        try:
+            train = retrain or partial(_refit, decision.predictor, random)
+            anew = train(*given)
+        except Exception as error:
+            raise PredictorError(
+                f"Training the predictor anew failed with a {type(error).__name__}. Its message "
+                "may quote data, so it is not shown: see the attribute original of this error."
+            ).keeping(error) from error
         decisions.append(decide(anew))
     return RetrainedModels(decisions)
 
@@ -249,6 +257,15 @@ def _samples(
         latest = order[order.size - max(int(share * order.size), 1) :]
         is_drawn = survival.samples == "bootstrap"
         yield random.choice(latest, latest.size) if is_drawn else latest
+
+
+def _with_all_levels(sample: IntArray, rows: EncodedRows) -> IntArray:
+    """The sample, and a row of each level that it lacks: many encoders refuse unknown levels."""
+    for feature, codes in zip(rows.schema.features, rows.codes, strict=True):
+        if feature.kind == "categorical":
+            levels, first = np.unique(codes, return_index=True)
+            sample = np.concatenate([sample, first[~np.isin(levels, codes[sample])]])
+    return sample
 
 
 def _times(rows: EncodedRows, name: Any) -> Codes:

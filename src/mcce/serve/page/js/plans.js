@@ -78,11 +78,12 @@ function planCard(plan, tryByHand) {
 }
 
 function facts({ measures, changes }) {
-  const { plausibility, no_reference_group: alone, margin_word: word } = measures;
+  const { plausibility, no_reference_group: alone, margin_word: word, survival } = measures;
   return h("ul", { class: "facts" },
     h("li", { class: "n" }, count("n_changes", changes.length)),
     h("li", {}, badge(true), h("span", {}, say("score_of", { score: score(measures.score) }))),
     word ? h("li", { class: word === "narrow" ? "warn" : null }, say(`margin_${word}`)) : null,
+    typeof survival === "number" ? h("li", {}, say("lasts", { share: percent(survival) })) : null,
     typeof plausibility === "number"
       ? h("li", {}, meter(plausibility), h("span", {}, say("plausibility_of", { share: percent(plausibility) }))) : null,
     alone ? h("li", { class: "warn" }, say("no_reference_group")) : null);
