@@ -33,6 +33,7 @@ from ..protocols import Callback
 from ..report.labels import Labels
 from ..report.language import languages
 from ..report.letters import write_letters
+from ..report.people import how_usual
 from ..report.receipts import Origin, make_receipt
 from ..runtime.files import checksum
 from ..search.config import SearchName
@@ -176,6 +177,7 @@ class Answerer:
             for answer in record["counterfactuals"]:
                 key = person, answer["rank"]
                 answer["text"], answer["robustness"] = texts[key], by_answer[key]
+                answer["usual"] = how_usual(answer["measures"].get("plausibility"))
                 answer["ranges"] = ranges.get(key, [])
 
     def ranges(self, body: RangesBody) -> Call:
