@@ -260,7 +260,8 @@ def make_old(folder, pid=None):
     """What a process that was killed long ago left in a folder of uploads."""
     folder.mkdir()
     if pid is not None:
-        state = {"state": "running", "done": 0, "total": 9, "error": None, "files": [], "pid": pid}
+        state = {"state": "running", "done": 0, "total": 9, "error": None}
+        state |= {"files": [], "summary": None, "pid": pid}
         (folder / "begun.json").write_text(json.dumps(state))
         (folder / "upload.csv").write_text("")
     long_ago = time.time() - 300
