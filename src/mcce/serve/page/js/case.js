@@ -203,7 +203,7 @@ function planCard(plan) {
   const heading = h("h3", { id });
   const kicker = h("span", { class: "kicker" });
   const verdict = h("span", { class: "verdict" });
-  const [sure, picture, list] = [h("p", { class: "sure" }), h("div", { class: "now" }), h("ul", { class: "changes" })];
+  const [sure, picture, list] = [h("p", { class: "sure" }), h("div", { class: "now" }), h("div", { class: "changes" })];
   const adder = h("select", { class: "adder", "aria-label": `${say("add_change")}: ${name}`, onchange: () => addField(adder.value) });
   const [keeper, back] = [button("", () => toggleKept(), { class: "primary" }), button(say("back_to_plan"), () => start(), { "aria-label": `${say("back_to_plan")}: ${name}` })];
   const [actions, more] = [h("footer", {}), h("div", {})];
@@ -348,7 +348,7 @@ function cardField(feature, row, range, set) {
   const box = feature.follows || state.schema.desired.labels || !(isMeasured(feature) || feature.levels) ? null : curveBox(feature, row);
   draw(row()[feature.name]);
   mark(row()[feature.name]);
-  const element = h("li", { class: "change", role: "group", "aria-label": title(feature) },
+  const element = h("div", { class: "change", role: "group", "aria-label": title(feature) },
     h("p", { class: "change-name", title: feature.help }, h("span", {}, title(feature)), h("span", { class: "was" }, say("was", { value: cell(feature, own) }))),
     chips.length ? h("div", { class: "chips", role: "group", "aria-label": say("any_of") }, h("span", { class: "legend" }, say("any_of")), chips.map(({ chip }) => chip)) : null,
     holder, box);
