@@ -242,7 +242,7 @@ def test_the_score_follows_a_drag(case, bank, applicants):
     assert months > 20
     eventually(page, lambda: score_of(card) == expected)
     expect(card.locator("h3")).to_contain_text(f"{months} months")
-    assert card.locator(".was").inner_text() == f"now {own}\xa0months"
+    assert card.locator(".was").inner_text() == f"now: {own}\xa0months"
 
 
 def test_a_score_of_values_that_were_changed_since_is_not_shown(case, bank, applicants):

@@ -198,6 +198,7 @@ const changesOf = (row) => features()
 function planCard(plan) {
   const own = state.person.values;
   const name = plan ? say("plan", { rank: plan.rank }) : say("own_card");
+  const undo = say(plan ? "back_to_plan" : "undo");
   const id = newId("plan");
   let row, decision, moved, fields;
   const heading = h("h3", { id });
@@ -205,7 +206,7 @@ function planCard(plan) {
   const verdict = h("span", { class: "verdict" });
   const [sure, picture, list] = [h("p", { class: "sure" }), h("div", { class: "now" }), h("div", { class: "changes" })];
   const adder = h("select", { class: "adder", "aria-label": `${say("add_change")}: ${name}`, onchange: () => addField(adder.value) });
-  const [keeper, back] = [button("", () => toggleKept(), { class: "primary" }), button(say("back_to_plan"), () => start(), { "aria-label": `${say("back_to_plan")}: ${name}` })];
+  const [keeper, back] = [button("", () => toggleKept(), { class: "primary" }), button(undo, () => start(), { "aria-label": `${undo}: ${name}` })];
   const [actions, more] = [h("footer", {}), h("div", {})];
 
   const following = new Following(
@@ -291,8 +292,9 @@ function phrase(change, plan) {
   const after = (plan && choiceText(plan, change)) ?? cell(feature, change.after);
   const told = feature.action?.replace("{after}", () => after) ?? feature.levels?.find((level) => sameCell(level.value, change.after))?.action;
   const asked = told ?? `${title(feature)}: ${after}`;
-  const before = isMeasured(feature) && change.before !== null ? bare(feature, change.before) : cell(feature, change.before);
-  return h("span", { class: "act" }, asked, h("small", {}, say("instead_of", { before })));
+  const before = isMeasured(feature) && change.before !== null
+    ? say("instead_of", { before: bare(feature, change.before) }) : say("was", { value: cell(feature, change.before) });
+  return h("span", { class: "act" }, asked, h("small", {}, before));
 }
 
 /** "At most 6,900 DM", of the one number that a plan leaves a choice of; other values may have other consequences. */

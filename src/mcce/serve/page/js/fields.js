@@ -80,7 +80,7 @@ export function curve(feature, values, scores, own) {
   const [first, last] = [places[0], places.at(-1)];
   const { low, high } = scoreEnds(scores, desired);
   const [x, y] = [(at) => scale(at, first, last), (value) => 80 - scale(value, low, high) * (80 / WIDTH)];
-  const level = (value) => (value === null ? null : svg("line", { class: "threshold", x1: 0, x2: WIDTH, y1: y(value), y2: y(value) }));
+  const level = (value) => (value === null || value <= low || value >= high ? null : svg("line", { class: "threshold", x1: 0, x2: WIDTH, y1: y(value), y2: y(value) }));
   const [least, most] = [Math.min(...scores), Math.max(...scores)];
   const words = say("curve_of", { name: title(feature), least: score(least), most: score(most) });
   const ownAt = position(feature, own);
