@@ -12,7 +12,7 @@ views of it. What only some calls use is imported there, so that the paper's sea
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -506,7 +506,14 @@ class MCCE(BaseEstimator):
         )
         return measure_robustness(settings, result, verbose=bool(self.verbose))
 
-    def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:
+    def relax(
+        self,
+        X: FrameT,
+        training: Any = None,
+        *,
+        constraints: Any = None,
+        only: Collection[str] | None = None,
+    ) -> Any:
         """Which single constraint or bound, if lifted, would give people an answer.
 
         Parameters
@@ -519,6 +526,8 @@ class MCCE(BaseEstimator):
             private explainer, which would have to pay for every model.
         constraints
             Further constraints, as in :meth:`explain`.
+        only
+            Names of the constraints and bounds to try, which takes less time; None is all.
 
         Returns
         -------
@@ -538,7 +547,7 @@ class MCCE(BaseEstimator):
         fitted, settings, bound = self._prepare(constraints)
         check_refit(fitted.generator, training)
         fit_again = None if training is None else self._refitter(training, fitted)
-        return relaxation_table(fitted, settings, X, bound, fit_again)
+        return relaxation_table(fitted, settings, X, bound, fit_again, only)
 
     def plausibility(self, X: FrameT) -> FrameT:
         """How plausible rows are among real people with the desired decision.

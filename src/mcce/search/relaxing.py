@@ -11,7 +11,7 @@ Always true: what helps a person depends on no other person.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from functools import partial
@@ -168,10 +168,11 @@ def relaxation_table(
     X: Any,
     constraints: Constraints,
     fit_again: FitAgain | None,
+    only: Collection[str] | None,
 ) -> Any:
     """One row for each person without an answer and each thing that could be lifted.
 
-    Without ``fit_again``, immutable columns are not tried.
+    Without ``fit_again``, immutable columns are not tried; ``only`` names what is, None is all.
     """
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
@@ -184,6 +185,8 @@ def relaxation_table(
     tried = sorted(relaxations(request), key=lambda relaxation: relaxation.kind == "bound")
     if fit_again is not None:
         tried += _without_immutable(request, X, fit_again)
+    if only is not None:
+        tried = [relaxation for relaxation in tried if relaxation.name in only]
     if not positions.size:
         tried = []
     sparsity, gower = _measure_best(request, tried, positions)

@@ -214,10 +214,13 @@ class Answerer:
 
         def work(given: Sequence[Any]) -> list[Any]:
             constraints = [constraint for _, constraint in rules]
-            table = self.explainer.relax(person, constraints=constraints)
+            places = {constraint.name: place for place, constraint in reversed(rules)}
+            # Who asks can drop their own rules alone, and waits for them.
+            table = self.explainer.relax(person, constraints=constraints, only=places)
+            if not table["answered"].any():
+                table = self.explainer.relax(person, constraints=constraints)
             order = ["answered", "sparsity", "gower"]
             table = table.sort_values(order, ascending=[False, True, True], kind="stable")
-            places = {constraint.name: place for place, constraint in reversed(rules)}
             lifts = as_records(table.drop(columns="factual"))
             for lift in lifts:
                 is_rule = lift["kind"] == "constraint"

@@ -306,7 +306,7 @@ function formField(feature, values) {
   if (values) noting();
   const unit = unitOf(feature);
   const element = h("div", { class: "field" },
-    h("label", { for: id }, title(feature), unit && !chosen ? h("span", { class: "unit" }, ` (${unit})`) : null), control.input, control.list, note, error);
+    h("label", { for: id }, title(feature), unit && !chosen ? h("span", { class: "unit" }, ` (${unit})`) : null), control.input, control.list, error, note);
   return { feature, element, show, read: control.read, focus: () => control.input.focus(), clear: () => { control.clear(); show([]); noting(); } };
 }
 
@@ -439,7 +439,7 @@ function summaryView({ counts, without }) {
   const lines = [["n_answered", "answered"], ["n_already", "already desired"], ["n_without", "no answer"]];
   const missing = n("no answer");
   return [
-    h("ul", { class: "counts" }, lines.map(([key, status]) => h("li", {}, count(key, n(status))))),
+    h("ul", { class: "counts" }, lines.filter(([, status]) => n(status)).map(([key, status]) => h("li", {}, count(key, n(status))))),
     missing ? h("details", {}, h("summary", {}, say("h_without")),
       h("ul", {}, without.map(({ row, name, reason_kind: kind }) => h("li", {}, h("strong", {}, name === null ? say("row", { n: number(row) }) : String(name)), ": ", say(`why_${kind}`)))),
       missing > without.length ? h("p", { class: "hint" }, say("more_in_report", { n: number(missing - without.length) })) : null) : null,
