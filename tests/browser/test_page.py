@@ -59,7 +59,7 @@ def test_a_person_from_the_list_gets_a_decision_and_plans(case, bank, applicants
         assert said.startswith("We would have granted the loan if")
         for title in card.locator(".act").all():
             asked, _, instead = title.inner_text().partition("instead of ")
-            if instead.strip()[0].isdigit():
+            if instead.strip()[:1].isdigit():
                 numbers.append(re.findall(r"[\d,]+", asked)[-1])
                 assert numbers[-1] in said
                 box = card.locator(".box").first.input_value()
