@@ -11,7 +11,7 @@ Always true: what helps a person depends on no other person.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from functools import partial
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
 N_BRIEF_SAMPLES, MAX_LIFTED = 100, 8
+# After so many seconds, one thing that helps is enough for whoever waits.
+SECONDS = 1.0
 # By parameter that excludes rows: the value that lifts it, and the kind of reason if that helps. A
 # margin has the kind "unknown", because the predictor accepts rows with a smaller one.
 BOUNDS: dict[str, tuple[Any, ReasonKind]] = {
@@ -168,11 +170,12 @@ def relaxation_table(
     X: Any,
     constraints: Constraints,
     fit_again: FitAgain | None,
-    only: Collection[str] | None,
+    only: Sequence[str] | None,
 ) -> Any:
     """One row for each person without an answer and each thing that could be lifted.
 
-    Without ``fit_again``, immutable columns are not tried; ``only`` names what is, None is all.
+    Without ``fit_again``, immutable columns are not tried. What ``only`` names is tried in its
+    order, with few draws; None is all.
     """
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
@@ -186,10 +189,12 @@ def relaxation_table(
     if fit_again is not None:
         tried += _without_immutable(request, X, fit_again)
     if only is not None:
-        tried = [relaxation for relaxation in tried if relaxation.name in only]
+        by_name = {relaxation.name: relaxation for relaxation in relaxations(_brief(request))}
+        tried = [by_name[name] for name in only if name in by_name]
     if not positions.size:
         tried = []
-    sparsity, gower = _measure_best(request, tried, positions)
+    sparsity, gower = _measure_best(request, tried, positions, None if only is None else SECONDS)
+    tried = tried[: len(sparsity)]
     position = np.tile(positions, len(tried))
     of_each = [relaxation for relaxation in tried for _ in positions]
     table = pd.DataFrame(
@@ -210,9 +215,16 @@ def relaxation_table(
 
 
 def _measure_best(
-    request: SearchRequest, tried: Sequence[Relaxation], positions: IntArray
+    request: SearchRequest,
+    tried: Sequence[Relaxation],
+    positions: IntArray,
+    seconds: float | None,
 ) -> np.ndarray:
-    """Sparsity and Gower distance of the best answers, shape (2, n_tried, n_people); else NaN."""
+    """Sparsity and Gower distance of the best answers, shape (2, n_tried, n_people); else NaN.
+
+    After some seconds, what helps one person at least is enough.
+    """
+    started = time.monotonic()
     costs = np.full((2, len(tried), positions.size), np.nan)
     bar = ProgressBar(len(tried), "relax", request.settings.verbose)
     for number, relaxation in enumerate(tried):
@@ -222,6 +234,10 @@ def _measure_best(
             best = best.take(~_keep_everything(request, best))
         costs[:, number, np.searchsorted(positions, best.owner)] = best.sparsity, best.gower
         bar.show(number + 1)
+        is_late = seconds is not None and time.monotonic() - started > seconds
+        if is_late and not np.isnan(costs[0]).all():
+            costs = costs[:, : number + 1]
+            break
     bar.close()
     return costs
 

@@ -215,8 +215,10 @@ class Answerer:
         def work(given: Sequence[Any]) -> list[Any]:
             constraints = [constraint for _, constraint in rules]
             places = {constraint.name: place for place, constraint in reversed(rules)}
-            # Who asks can drop their own rules alone, and waits for them.
-            table = self.explainer.relax(person, constraints=constraints, only=places)
+            # Who asks can drop their own rules alone, and waits for them. A limit is more often in
+            # the way than one of many features that are to stay.
+            own = sorted(places, key=lambda name: "frozen" in body.rules[places[name]])
+            table = self.explainer.relax(person, constraints=constraints, only=own)
             if not table["answered"].any():
                 table = self.explainer.relax(person, constraints=constraints)
             order = ["answered", "sparsity", "gower"]
