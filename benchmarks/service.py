@@ -58,8 +58,8 @@ TYPE = """(value) => new Promise((done) => {
     look.disconnect();
     requestAnimationFrame(() => done((performance.now() - began) / 1000));
   });
-  look.observe(document.querySelector(".follow"), { childList: true, subtree: true });
-  const field = document.querySelector(".try input.box");
+  look.observe(document.querySelector(".own-card .now"), { childList: true, subtree: true });
+  const field = document.querySelector(".own-card input.box");
   field.value = value;
   field.dispatchEvent(new Event("input", { bubbles: true }));
 })"""
@@ -164,10 +164,13 @@ def print_page(case: str, n_requests: int) -> None:
             page.fill("#search", name)
             page.locator(".person", has=page.get_by_text(name, exact=True)).wait_for()
             plans.append(page.evaluate(CLICK, name))
-            # Once sentences and ranges have come too, nothing else is computed.
-            page.locator(".plan .sentence:not(.coming), .calm, .nothing").first.wait_for()
-            page.click("#tab-whatif")
-            value = page.locator(".try input.box").first.input_value()
+            page.locator(".plan:not(.own-card), .calm, .nothing").first.wait_for()
+            own = page.locator(".own-card")
+            if not own.evaluate("card => card.open"):
+                own.locator("summary").first.click()
+            while not own.locator("input.box").count():
+                own.locator(".adder").select_option(index=1)
+            value = own.locator("input.box").first.input_value()
             for step in range(1, 6):
                 scores.append(page.evaluate(TYPE, str(int(float(value)) + step)))
             page.click("text=Another person")

@@ -507,7 +507,14 @@ class MCCE(BaseEstimator):
         )
         return measure_robustness(settings, result, verbose=bool(self.verbose))
 
-    def relax(self, X: FrameT, training: Any = None, *, constraints: Any = None) -> Any:
+    def relax(
+        self,
+        X: FrameT,
+        training: Any = None,
+        *,
+        constraints: Any = None,
+        only: Sequence[str] | None = None,
+    ) -> Any:
         """Which single constraint or bound, if lifted, would give people an answer.
 
         Parameters
@@ -520,6 +527,10 @@ class MCCE(BaseEstimator):
             private explainer, which would have to pay for every model.
         constraints
             Further constraints, as in :meth:`explain`.
+        only
+            Names of the constraints and bounds to try, those that are likely to help first. This
+            takes less time: there are fewer draws, and the rest is left out after a second once
+            something helps. None tries all.
 
         Returns
         -------
@@ -539,7 +550,7 @@ class MCCE(BaseEstimator):
         fitted, settings, bound = self._prepare(constraints)
         check_refit(fitted.generator, training)
         fit_again = None if training is None else self._refitter(training, fitted)
-        return relaxation_table(fitted, settings, X, bound, fit_again)
+        return relaxation_table(fitted, settings, X, bound, fit_again, only)
 
     def plausibility(self, X: FrameT) -> FrameT:
         """How plausible rows are among real people with the desired decision.

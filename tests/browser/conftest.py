@@ -94,7 +94,7 @@ def opened(browser):
     contexts, wrong = [], []
 
     def open_page(address, **options):
-        own = (address, "blob:", "data:")
+        own = (address.partition("#")[0], "blob:", "data:")
         context = browser.new_context(
             **{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
         )

@@ -171,7 +171,11 @@ def test_desired_is_an_interval_or_labels_and_fit_says_whose_probability(here, c
     # A label that looks like an interval is a label.
     assert main([*command, "--desired", "1:2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["score_of"] == ["1:2"]
-    assert main([*command, "--desired", "nan:"]) == USAGE
+    for wrong in ("nan:", "0.5", "rejectd"):
+        assert main([*command, "--desired", wrong]) == USAGE
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"0.5: (at least), :0.2 (at most) or 0.2:0.8, got '{wrong}'" in said
+    assert "'rejected'" in said.partition("got")[2]
 
 
 def test_a_signed_file_is_opened_with_its_key_alone(here):

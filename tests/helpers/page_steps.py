@@ -28,7 +28,7 @@ def choose(page, row=DECLINED):
 
 def settled(page):
     """Waits until plans and all that belongs to them are there."""
-    page.wait_for_selector(".results:not(.waiting) .plan .sentence:not(:empty)")
+    page.wait_for_selector(".results:not(.waiting) .plan:not(.own-card)")
 
 
 @contextmanager
@@ -51,16 +51,34 @@ def eventually(page, condition):
     raise AssertionError("what must come did not come")
 
 
-def score_shown(page, where="#decision"):
-    """The score that stands on the page."""
-    return float(page.inner_text(f"{where} .score strong"))
+def score_shown(page):
+    """The score of the person that stands on the page."""
+    return float(page.inner_text("#decision .score strong"))
 
 
-def wish(page, label):
+def score_of(card):
+    """The score of the values that a card shows."""
+    words = card.locator(".score-line").inner_text()
+    return float(words.split(":")[0].removeprefix("Score "))
+
+
+def preference(page, label):
     """The row of a feature, opened."""
-    row = page.locator(".wish", has_text=label)
-    row.locator(".wish-name").click()
+    row = page.locator(".preference", has_text=label)
+    row.locator(".preference-name").click()
     return row
+
+
+def moved(page, label, value, card=".own-card"):
+    """A card in which a value was changed by hand; the card of one's own is opened for it."""
+    found = page.locator(card).first
+    if not found.evaluate("card => card.open"):
+        found.locator("summary").first.click()
+    field = found.get_by_role("group", name=label, exact=True)
+    if not field.count():
+        found.locator(".adder").select_option(label=label)
+    field.locator(".box").fill(value)
+    return found
 
 
 def fill_form(page, **texts):

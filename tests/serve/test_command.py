@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 
 import httpx
@@ -113,6 +114,15 @@ def test_what_cannot_be_served_is_said_before_anybody_is_let_in(folder, app_of, 
     for words, message in wrong:
         assert main(["serve", *words]) in (2, 3), words
         assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_port_that_is_in_use_is_said_before_the_explainer_is_loaded(folder, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+
+        assert main(["serve", "nothing.mcce", *BANK[1:], "--port", port]) == 2
+
+    assert f"cannot listen on '127.0.0.1' at port {port}" in capsys.readouterr().err
 
 
 def test_the_demo_is_served(app_of):

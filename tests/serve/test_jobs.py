@@ -99,6 +99,23 @@ def test_an_upload_gives_the_answers_of_the_library_and_a_report(uploads, explai
     assert list(folder.iterdir()) == []
 
 
+def test_a_file_of_semicolons_is_read_and_who_got_nothing_is_listed(uploads):
+    client, _ = uploads
+    people = pd.concat([declined(12), customers().iloc[[-1]].assign(age=30, salary=90_000)])
+    people = people.assign(Number=[f"C-{at}" for at in range(13)])
+    held = json.dumps([{"frozen": ["salary", "savings", "owns <b>home</b>"]}])
+
+    content = people.to_csv(index=False, sep=";", decimal=",").encode()
+    begun = upload(client, content, rules=held, name="Number")
+    summary = ended(client, begun.json()["id"])["summary"]
+
+    assert summary["counts"] == {"no answer": 12, "already desired": 1}
+    # The first ten.
+    assert [one["name"] for one in summary["without"]] == [f"C-{at}" for at in range(10)]
+    assert summary["without"][0]["row"] == 1
+    assert {one["reason_kind"] for one in summary["without"]} <= {"proven", "ruled_out", "refused"}
+
+
 def test_names_and_rules_of_an_upload_are_kept(uploads):
     client, _ = uploads
     people = declined(5).assign(Number=[NASTY] * 5)
@@ -260,7 +277,8 @@ def make_old(folder, pid=None):
     """What a process that was killed long ago left in a folder of uploads."""
     folder.mkdir()
     if pid is not None:
-        state = {"state": "running", "done": 0, "total": 9, "error": None, "files": [], "pid": pid}
+        state = {"state": "running", "done": 0, "total": 9, "error": None}
+        state |= {"files": [], "summary": None, "pid": pid}
         (folder / "state.json").write_text(json.dumps(state))
         (folder / "upload.csv").write_text("")
     long_ago = time.time() - 300

@@ -45,6 +45,7 @@ CELLS = {
     "null": ({"age": None}, "got null, but the training data have no missing values"),
     "a list": ({"age": [30]}, "expected a whole number, got [30]"),
     "too large": ({"age": 10**400}, "far outside the training data"),
+    "below zero": ({"age": -4}, "expected a whole number from 0 to "),
     "too far": ({"savings": 1e300}, "far outside the training data"),
     "another level": ({"sex": "Female"}, "expected one of the levels ['female', 'male']"),
     "an object": ({"sex": {"a": 1}}, "expected one of the levels"),

@@ -11,7 +11,7 @@ import pytest
 
 from mcce import MCCE, Interval
 from mcce.constraints import frozen, max_changes, relation
-from mcce.report import write_letters
+from mcce.report import Labels, write_letters
 from mcce.report.receipts import Origin, check_plan, check_receipt
 from mcce.serve import ServiceSettings, create_app
 from served_bank import approval, customers, frame_of, metric, person, running, until
@@ -166,6 +166,35 @@ def test_what_to_lift_names_the_rule_of_the_request(client):
     assert lifts[0]["answered"] is True
     assert lifts[0]["rule"] == 1
     assert {lift["rule"] for lift in lifts} <= {0, 1, None}
+
+
+def test_words_of_the_page_come_from_the_labels(explainer):
+    sex = {"levels": {"male": "a man"}, "order": ["male", "female"]}
+    salary = {"action": "Earn {after}", "help": "Before tax.", "reason": "It is low."}
+    reasons = {name: {"reason": "Because."} for name in ("savings", "owns <b>home</b>")}
+    decision = {"yes": "stays", "no": "leaves"}
+    labels = Labels.make(
+        {
+            "language": "nb",
+            "decision": decision,
+            "features": {"sex": sex, "salary": salary, **reasons},
+        }
+    )
+    with running(create_app(explainer, ServiceSettings(labels={"nb": labels}))) as client:
+        schema, page = client.get("/schema").json(), client.get("/static/js/case.js")
+        words = client.get("/messages/nb").json()
+
+    features = {feature["name"]: feature for feature in schema["features"]}
+    # A language without labels would show names of columns.
+    assert schema["languages"] == ["nb"]
+    assert {key: schema["decision"][key] for key in decision} == decision
+    assert [level["value"] for level in features["sex"]["levels"]] == ["male", "female"]
+    assert features["salary"]["action"] == "Earn {after}"
+    assert features["salary"]["help"] == "Before tax."
+    assert features["salary"]["ends"][0] == 0
+    assert words["sure_wide"] == "klart"
+    assert "why_ruled_out" in words
+    assert page.headers["content-encoding"] == "gzip"
 
 
 def test_the_schema_describes_every_feature(client):

@@ -53,6 +53,16 @@ def test_each_constraint_that_alone_stands_in_the_way_is_named():
         assert gained["sparsity"].tolist() == best.loc[gained.index].tolist()
 
 
+def test_only_what_is_named_is_lifted():
+    fitted = explainer([c.frozen("salary"), c.max_changes(2)]).fit(train())
+
+    table = fitted.relax(people(), only=["max_changes 2"])
+
+    whole = fitted.relax(people())
+    expected = whole[whole["lifted"] == "max_changes 2"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(table, expected)
+
+
 def test_bounds_and_the_ban_on_copies_can_be_lifted_too():
     search = bounded(max_sparsity=1, max_distance=0.02, copies="never")
     fitted = explainer(search=search).fit(train())

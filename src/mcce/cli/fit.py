@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import ParameterError, SchemaError, shorten
+from ..errors import ParameterError, SchemaError, did_you_mean, shorten
 from ..explainer import MCCE
 from ..files.partitions import find_files, is_single
 from ..files.sources import find_format
@@ -223,6 +223,13 @@ def _read_desired(texts: Sequence[str] | None, classes: Collection[Any]) -> Any:
         interval = _interval(texts[0])
         if interval is not None:
             return interval
+    unknown = [text for text in texts if named and text not in named]
+    if unknown:
+        raise ParameterError(
+            f"--desired must name labels of the predictor, which are {shorten([*named], 200)}, or "
+            "one interval of scores such as 0.5: (at least), :0.2 (at most) or 0.2:0.8, got "
+            f"{shorten(unknown[0])}.{did_you_mean(unknown[0], list(named))}"
+        )
     return [named.get(text, text) for text in texts]
 
 

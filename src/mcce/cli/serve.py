@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -85,6 +86,7 @@ def run(arguments: ServeArguments) -> None:
         raise missing_extra(lacking[0], "serve", "The service")
     import uvicorn
 
+    _check_port(arguments.host, arguments.port)
     with without_warnings(), ExitStack() as stack:
         app: Any = _make_app(arguments)
         _greet(arguments)
@@ -108,6 +110,18 @@ def run(arguments: ServeArguments) -> None:
             timeout_graceful_shutdown=arguments.grace,
             timeout_worker_healthcheck=WORKER_SECONDS,
         )
+
+
+def _check_port(host: str, port: int) -> None:
+    """Raise if the service could not listen, before the explainer is loaded."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise ParameterError(
+            f"mcce serve cannot listen on {shorten(host)} at port {port}: {error.strerror}. Choose "
+            "another --port or --host, or end what uses this one."
+        ) from None
 
 
 def make_worker_app() -> Any:

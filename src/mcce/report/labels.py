@@ -71,6 +71,8 @@ class FeatureLabel:
     order
         Values from the least to the most. Levels are shown so, and a reason is one for ``more`` or
         ``less`` of them.
+    action
+        What a plan asks for, as a title: "Borrow {after}"; or a text for each value after.
     verbs
         Clauses that say how the feature would have been different: ``more``, ``less`` or
         ``change`` (of any kind).
@@ -95,6 +97,7 @@ class FeatureLabel:
     grouping: bool = True
     levels: Mapping[str, str] = field(default_factory=dict)
     order: tuple[str, ...] = ()
+    action: str | Mapping[str, str] | None = None
     verbs: Mapping[str, str] = field(default_factory=dict)
     become: Mapping[str, str] = field(default_factory=dict)
     follow: str | Literal[False] | None = None
@@ -407,6 +410,12 @@ def _follow(given: Any, where: str) -> str | Literal[False]:
     return given is not False and check_template(given, CHANGE, where).rstrip(" .")
 
 
+def _action(given: Any, where: str) -> str | dict[str, str]:
+    if isinstance(given, Mapping):
+        return _by_value(frozenset())(given, where)
+    return check_template(given, {"after"}, where)
+
+
 def _positive(given: Any, where: str) -> float:
     number = isinstance(given, (int, float)) and not isinstance(given, bool)
     if not number or not 0 < given < float("inf"):
@@ -482,6 +491,7 @@ _CHECKS: dict[str, Check] = {
     "grouping": _flag,
     "levels": _by_value(frozenset()),
     "order": _order,
+    "action": _action,
     "verbs": _by_direction(CHANGE),
     "become": _by_value(CHANGE),
     "follow": _follow,

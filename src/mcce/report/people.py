@@ -233,8 +233,10 @@ def _columns(frame: pd.DataFrame) -> dict[Hashable, list[Any]]:
     return {name: cells_of(column) for name, column in frame.items()}
 
 
-def how_usual(plausibility: float) -> str:
-    """A word for the share of real people who look at least as unusual."""
+def how_usual(plausibility: float | None) -> str:
+    """A word for the share of real people who look at least as unusual, if it is known."""
+    if plausibility is None:
+        return "unknown"
     return "common" if plausibility >= 0.25 else "uncommon" if plausibility >= 0.05 else "rare"
 
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # Draws of a brief search, and the most constraints that it lifts in turn.
 N_BRIEF_SAMPLES, MAX_LIFTED = 100, 8
+# After so many seconds, one thing that helps is enough for whoever waits.
+SECONDS = 1.0
 # By parameter that excludes rows: the value that lifts it, and the kind of reason if that helps. A
 # margin has the kind "unknown", because the predictor accepts rows with a smaller one.
 BOUNDS: dict[str, tuple[Any, ReasonKind]] = {
@@ -169,10 +171,12 @@ def relaxation_table(
     X: Any,
     constraints: Constraints,
     fit_again: FitAgain | None,
+    only: Sequence[str] | None,
 ) -> Any:
     """One row for each person without an answer and each thing that could be lifted.
 
-    Without ``fit_again``, immutable columns are not tried.
+    Without ``fit_again``, immutable columns are not tried. What ``only`` names is tried in its
+    order, with few draws; None is all.
     """
     factuals = fitted.schema.encode(X)
     scored = fitted.decision.score(factuals.frame)
@@ -185,9 +189,13 @@ def relaxation_table(
     tried = sorted(relaxations(request), key=lambda relaxation: relaxation.kind == "bound")
     if fit_again is not None:
         tried += _without_immutable(request, X, fit_again)
+    if only is not None:
+        by_name = {relaxation.name: relaxation for relaxation in relaxations(_brief(request))}
+        tried = [by_name[name] for name in only if name in by_name]
     if not positions.size:
         tried = []
-    sparsity, gower = _measure_best(request, tried, positions)
+    sparsity, gower = _measure_best(request, tried, positions, None if only is None else SECONDS)
+    tried = tried[: len(sparsity)]
     position = np.tile(positions, len(tried))
     of_each = [relaxation for relaxation in tried for _ in positions]
     table = pd.DataFrame(
@@ -208,9 +216,16 @@ def relaxation_table(
 
 
 def _measure_best(
-    request: SearchRequest, tried: Sequence[Relaxation], positions: IntArray
+    request: SearchRequest,
+    tried: Sequence[Relaxation],
+    positions: IntArray,
+    seconds: float | None,
 ) -> np.ndarray:
-    """Sparsity and Gower distance of the best answers, shape (2, n_tried, n_people); else NaN."""
+    """Sparsity and Gower distance of the best answers, shape (2, n_tried, n_people); else NaN.
+
+    After some seconds, what helps one person at least is enough.
+    """
+    started = time.monotonic()
     costs = np.full((2, len(tried), positions.size), np.nan)
     bar = ProgressBar(len(tried), "relax", request.settings.verbose)
     for number, relaxation in enumerate(tried):
@@ -220,6 +235,10 @@ def _measure_best(
             best = best.take(~_keep_everything(request, best))
         costs[:, number, np.searchsorted(positions, best.owner)] = best.sparsity, best.gower
         bar.show(number + 1)
+        is_late = seconds is not None and time.monotonic() - started > seconds
+        if is_late and not np.isnan(costs[0]).all():
+            costs = costs[:, : number + 1]
+            break
     bar.close()
     return costs
 

@@ -33,6 +33,7 @@ from ..protocols import Callback
 from ..report.labels import Labels
 from ..report.language import languages
 from ..report.letters import write_letters
+from ..report.people import how_usual
 from ..report.receipts import Origin, make_receipt
 from ..runtime.files import checksum
 from ..search.config import SearchName
@@ -176,6 +177,7 @@ class Answerer:
             for answer in record["counterfactuals"]:
                 key = person, answer["rank"]
                 answer["text"], answer["robustness"] = texts[key], by_answer[key]
+                answer["usual"] = how_usual(answer["measures"].get("plausibility"))
                 answer["ranges"] = ranges.get(key, [])
 
     def ranges(self, body: RangesBody) -> Call:
@@ -212,10 +214,15 @@ class Answerer:
 
         def work(given: Sequence[Any]) -> list[Any]:
             constraints = [constraint for _, constraint in rules]
-            table = self.explainer.relax(person, constraints=constraints)
+            places = {constraint.name: place for place, constraint in reversed(rules)}
+            # Who asks can drop their own rules alone, and waits for them. A limit is more often in
+            # the way than one of many features that are to stay.
+            own = sorted(places, key=lambda name: "frozen" in body.rules[places[name]])
+            table = self.explainer.relax(person, constraints=constraints, only=own)
+            if not table["answered"].any():
+                table = self.explainer.relax(person, constraints=constraints)
             order = ["answered", "sparsity", "gower"]
             table = table.sort_values(order, ascending=[False, True, True], kind="stable")
-            places = {constraint.name: place for place, constraint in reversed(rules)}
             lifts = as_records(table.drop(columns="factual"))
             for lift in lifts:
                 is_rule = lift["kind"] == "constraint"

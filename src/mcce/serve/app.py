@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -16,6 +17,7 @@ from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 
 from ..errors import McceError
 from ..explainer import MCCE
@@ -34,6 +36,8 @@ from .uploads import Uploads
 
 PAGE = files(__package__).joinpath("page")
 MAX_LISTED_PEOPLE = 200
+# The messages of the page, and those of reports that it shows too: why_proven, sure_wide.
+SHARED = re.compile(r"page\.|report\.(?=sure_|usual_)|(?=why\.)")
 TYPES = {"csv": "text/csv", "html": "text/html", "parquet": "application/vnd.apache.parquet"}
 # How routes may refuse, for the description.
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -133,6 +137,7 @@ def create_app(explainer: MCCE, settings: ServiceSettings | None = None) -> Fast
     app.state.service = service
     app.include_router(router)
     app.mount("/static", StaticFiles(directory=str(PAGE)), name="static")
+    app.add_middleware(GZipMiddleware, minimum_size=1_000)
     app.add_middleware(Guard, settings=settings)
     app.add_middleware(Observer, metrics=service.metrics)
     return app
@@ -241,7 +246,7 @@ async def messages(language: str) -> dict[str, str]:
     if language not in languages():
         raise RefusalError.of(404, "there is no such language", "absent", "path", "language")
     found = find_language(language).messages.items()
-    return {key.removeprefix("page."): text for key, text in found if key.startswith("page.")}
+    return {SHARED.sub("", key).replace(".", "_"): text for key, text in found if SHARED.match(key)}
 
 
 @router.get("/people")

@@ -85,7 +85,7 @@ class UploadForm(SearchBody):
     rules: Annotated[Rules, BeforeValidator(_read_field, json_schema_input_type=str)] = []
     file: UploadFile
     name: str | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
 
 
 class RelaxBody(Body):
@@ -202,3 +202,4 @@ class JobState(TypedDict):
     total: int | None
     error: str | None
     files: list[str]
+    summary: dict[str, Any] | None

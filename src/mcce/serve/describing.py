@@ -17,8 +17,7 @@ from ..explainer import requirements_of
 from ..fitted import Fitted
 from ..predictors.decision import Interval
 from ..protocols import is_private
-from ..report.labels import Labels
-from ..report.language import languages
+from ..report.labels import level_key
 from ..report.words import Words
 from ..search.config import PRESETS, find_search
 from ..tables.columns import plain
@@ -38,6 +37,8 @@ def describe(answerer: Answerer, language: str) -> dict[str, Any]:
     """What is explained, in the words of a language."""
     explainer, settings = answerer.explainer, answerer.settings
     search = find_search(explainer.search, private=is_private(explainer.fitted_.generator))
+    words = Words(settings.words(language))
+    yes, no = words.verdicts(explainer.decision_)
     limits = {name: getattr(settings.limits, name) for name in LIMITS}
     return {
         "version": __version__,
@@ -47,9 +48,10 @@ def describe(answerer: Answerer, language: str) -> dict[str, Any]:
         "desired": _desired(explainer.decision_.desired),
         "title": settings.title,
         "language": language,
-        "languages": languages(),
-        "labelled": list(settings.labels),
-        "features": _features(answerer, settings.words(language)),
+        # Elsewhere the page would show names of columns between its words.
+        "languages": list(settings.labels),
+        "decision": {"yes": yes, "no": no, "rule": words.rule(explainer.decision_)},
+        "features": _features(answerer, words),
         # None if it has limits of its own.
         "search": next((name for name, preset in PRESETS.items() if preset == search), None),
         "searches": answerer.searches,
@@ -68,7 +70,7 @@ def _desired(desired: Interval | tuple[Hashable, ...]) -> dict[str, Any]:
     return {"low": low, "high": high, "closed": desired.closed, "labels": None}
 
 
-def _features(answerer: Answerer, labels: Labels) -> list[dict[str, Any]]:
+def _features(answerer: Answerer, words: Words) -> list[dict[str, Any]]:
     explainer = answerer.explainer
     requirements, mutable = requirements_of(explainer), explainer.schema_.mutable
     frozen = requirements.constraints.frozen_for_everybody
@@ -77,26 +79,29 @@ def _features(answerer: Answerer, labels: Labels) -> list[dict[str, Any]]:
     described = []
     for at, feature in enumerate(explainer.schema_.features):
         kind = answerer.people.kinds[str(feature.name)]
-        found = _describe(feature, kind, labels)
-        found["histogram"] = (
-            None if accepted is None else _bars(feature, kind, accepted.iloc[:, at])
-        )
+        found = _describe(feature, kind, words)
+        if accepted is not None:
+            levels = [level["value"] for level in found["levels"] or ()]
+            found["histogram"] = _bars(feature, kind, accepted.iloc[:, at], levels)
         found["frozen"], found["follows"] = feature.name in frozen, at in following
         described.append(found)
     return described
 
 
-def _describe(feature: Feature, kind: CellKind, labels: Labels) -> dict[str, Any]:
+def _describe(feature: Feature, kind: CellKind, words: Words) -> dict[str, Any]:
     """A feature by itself."""
-    words, label, low, high = Words(labels), labels.of(feature.name), None, None
+    label, low, high = words.labels.of(feature.name), None, None
     is_number = feature.kind == "numeric"
     if is_number and len(feature.known):
         low, high = (plain_value(plain(feature.known)[end]) for end in (0, -1))
     return {
         "name": str(feature.name),
         "label": words.title(feature.name),
+        "help": label.help,
+        "action": label.action if isinstance(label.action, str) else None,
         # How a number is written with its unit, if it has one.
         "unit": None if label.unit[1] == "{number}" else label.unit[1],
+        "unit_one": None if label.unit[1] == "{number}" else label.unit[0],
         "scale": label.scale,
         "grouping": label.grouping,
         "kind": feature.kind,
@@ -107,6 +112,8 @@ def _describe(feature: Feature, kind: CellKind, labels: Labels) -> dict[str, Any
         "levels": _levels(feature, kind, words),
         "low": low,
         "high": high,
+        # The smallest and the largest number that is read at all.
+        "ends": None if kind.ends is None else list(kind.ends),
         # The unit of the last decimal place.
         "step": (feature.resolution or None) if is_number and kind.ends is not None else None,
         "histogram": None,
@@ -119,9 +126,16 @@ def _levels(feature: Feature, kind: CellKind, words: Words) -> list[dict[str, An
     """The levels of a category, and the values of a number that have words of their own."""
     if kind.levels is None and not words.labels.of(feature.name).levels:
         return None
-    levels = plain(feature.known)[:MAX_LEVELS]
-    pairs = zip(levels, words.values(feature.name, list(levels)), strict=True)
-    return [{"value": plain_value(level), "label": label} for level, label in pairs]
+    order, action = words.labels.of(feature.name).order, words.labels.of(feature.name).action
+    actions = {} if action is None or isinstance(action, str) else action
+    levels = list(plain(feature.known)[:MAX_LEVELS])
+    if {level_key(level) for level in levels} <= set(order):
+        levels.sort(key=lambda level: order.index(level_key(level)))
+    pairs = zip(levels, words.values(feature.name, levels), strict=True)
+    return [
+        {"value": plain_value(level), "label": label, "action": actions.get(level_key(level))}
+        for level, label in pairs
+    ]
 
 
 def _accepted(fitted: Fitted) -> pd.DataFrame | None:
@@ -131,12 +145,13 @@ def _accepted(fitted: Fitted) -> pd.DataFrame | None:
     return EncodedRows.from_codes(fitted.schema, fitted.plausibility.codes_).frame
 
 
-def _bars(feature: Feature, kind: CellKind, accepted: pd.Series[Any]) -> dict[str, Any] | None:
+def _bars(
+    feature: Feature, kind: CellKind, accepted: pd.Series[Any], levels: list[Any]
+) -> dict[str, Any] | None:
     """Counts of accepted people by value; small counts are shown as 0."""
     if kind.levels is not None:
-        counts, levels = accepted.value_counts(), plain(feature.known)[:MAX_LEVELS]
-        heights = [int(counts.get(level, 0)) for level in levels]
-        edges = [plain_value(level) for level in levels]
+        counts = accepted.value_counts()
+        heights, edges = [int(counts.get(level, 0)) for level in levels], levels
     else:
         numbers = feature.numbers
         if kind.ends is None or numbers is None or np.isnan(numbers).all():

@@ -28,8 +28,8 @@ from ..tables.columns import plain
 from ..tables.features import Feature
 from .refusals import MAX_PROBLEMS, Problem, RefusalError
 
-# Numbers may lie outside of training by this many times its range.
-MAX_TRAINING_WIDTHS = 1_000
+# Numbers may be this many times as large as any of training.
+MAX_TRAINING_SIZES = 1_000
 MAX_LEVELS = 1_000
 # By the type of a column: what is expected, its name in a JSON schema, and which cells are of it.
 TYPES: dict[str, tuple[str, str, Callable[[Any], bool]]] = {
@@ -101,8 +101,8 @@ class CellKind:
         if self.ends is not None and not self.ends[0] <= cell <= self.ends[1]:
             low, high = self.ends
             raise ValueError(
-                f"expected {self.expected} from {low} to {high}, got "
-                f"{shorten(cell)}: that is far outside the training data"
+                f"expected {self.expected} from {low:,} to {high:,}, got {shorten(cell)}: that is "
+                "far outside the training data"
             )
         try:
             self.reader.values([cell])
@@ -216,12 +216,13 @@ def _far(feature: Feature) -> tuple[float, float]:
     """The smallest and the largest number that a request may hold."""
     numbers = feature.numbers
     if numbers is None or np.isnan(numbers).all():
-        return -float(MAX_TRAINING_WIDTHS), float(MAX_TRAINING_WIDTHS)
+        return -float(MAX_TRAINING_SIZES), float(MAX_TRAINING_SIZES)
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-    width = MAX_TRAINING_WIDTHS * max(abs(low), abs(high), 1.0)
+    most = MAX_TRAINING_SIZES * max(abs(low), abs(high), 1.0)
     dtype: Any = feature.table.dtype
     if types.is_integer_dtype(dtype):
-        least = 0.0 if dtype.kind == "u" else -math.inf
-        return max(math.floor(low - width), least), math.ceil(high + width)
-    most = float(np.finfo(f"float{8 * dtype.itemsize}").max) if dtype.kind == "f" else math.inf
-    return max(low - width, -most), min(high + width, most)
+        most = math.ceil(most)
+    elif dtype.kind == "f":
+        most = min(most, float(np.finfo(f"float{8 * dtype.itemsize}").max))
+    # An amount of which none is negative has no negative ones.
+    return (0 if low >= 0 else -most), most

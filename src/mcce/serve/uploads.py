@@ -18,6 +18,7 @@ import shutil
 import tempfile
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ import pandas as pd
 from starlette.concurrency import run_in_threadpool
 
 from ..constraints.constraint import Constraint
+from ..counterfactuals.records import plain_value
 from ..counterfactuals.result import Counterfactuals
 from ..errors import McceError, MissingExtraError, ParameterError, shorten
 from ..files.answer_tables import Layout, stream_tables
@@ -54,6 +56,8 @@ TABLES, REPORT = ("answers.csv", "answers.parquet"), "report.html"
 BLOCK = 200
 # People whom the report shows one by one.
 MAX_SHOWN_PEOPLE = 500
+# People without an answer whom a summary lists.
+MAX_LISTED = 10
 # Before our columns, if columns of the file have their names.
 PREFIX = "mcce_"
 # Which people of the file, and what became of them.
@@ -115,7 +119,7 @@ class Uploads:
         end: dict[str, Any] = {"state": "failed"}
         try:
             try:
-                end = {"state": "done", "done": upload.n_people, "files": await call.result}
+                end = {"state": "done", "done": upload.n_people, **await call.result}
             except RefusalError as error:
                 end["error"] = error.problems[0].msg
             except Exception as error:
@@ -200,7 +204,7 @@ class Upload:
     def note(self, state: str, done: int = 0) -> None:
         """Note how far the job is."""
         content = {"state": state, "done": done, "total": self.n_people, "error": None}
-        _write(self.folder, content | {"files": [], "pid": os.getpid()})
+        _write(self.folder, content | {"files": [], "summary": None, "pid": os.getpid()})
         self.noted = time.monotonic()
 
     @contextmanager
@@ -234,8 +238,8 @@ class Upload:
                 raise ParameterError("The file has no people.")
         return n_people
 
-    def run(self) -> list[str]:
-        """Answer all people block by block, and return the names of the files with answers."""
+    def run(self) -> dict[str, Any]:
+        """Answer all people block by block, and return the names of the files and a summary."""
         results: Results = []
         tables = []
 
@@ -256,7 +260,8 @@ class Upload:
             table = pd.concat(tables, ignore_index=True)
             once = table[f"{layout.prefix}rank"].fillna(1) == 1
             names = table.loc[once, self.form.name].tolist() if self.form.name else None
-            return [*self._write_tables(table), *self._write_report(results, names)]
+            made = [*self._write_tables(table), *self._write_report(results, names)]
+            return {"files": made, "summary": _summary(results, names)}
 
     def _answers(
         self, rows: pd.DataFrame, show: Callback = lambda progress: None
@@ -301,6 +306,20 @@ class Upload:
         state = _read(self.folder)
         if state is not None:
             _end(self.folder, state | end)
+
+
+def _summary(results: Results, names: list[Any] | None) -> dict[str, Any]:
+    """How many people got what, and the first of those who got nothing."""
+    status: Counter[str] = Counter()
+    without: list[dict[str, Any]] = []
+    for at, result in results:
+        status.update(result.people["status"].tolist())
+        reasons = zip(at.tolist(), result.people["reason_kind"].tolist(), strict=True)
+        for row, kind in reasons:
+            if kind and len(without) < MAX_LISTED:
+                name = None if names is None else plain_value(names[row])
+                without.append({"row": row + 1, "name": name, "reason_kind": kind})
+    return {"counts": dict(status), "without": without}
 
 
 def _check_size(path: str, most: int) -> None:
