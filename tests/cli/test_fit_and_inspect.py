@@ -171,7 +171,9 @@ def test_desired_is_an_interval_or_labels_and_fit_says_whose_probability(here, c
     # A label that looks like an interval is a label.
     assert main([*command, "--desired", "1:2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["score_of"] == ["1:2"]
-    for wrong in ("nan:", "0.5", "rejectd"):
+    assert main([*command, "--desired", "nan:"]) == USAGE
+    assert "low must be a number, got nan" in capsys.readouterr().err
+    for wrong in ("0.5", "rejectd"):
         assert main([*command, "--desired", wrong]) == USAGE
         said = " ".join(capsys.readouterr().err.split())
         assert f"0.5: (at least), :0.2 (at most) or 0.2:0.8, got '{wrong}'" in said

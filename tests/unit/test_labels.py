@@ -222,10 +222,10 @@ def test_bundled_labels_word_every_feature_and_every_level(code):
 
 # Words that are written alike, names, and terms without a translation.
 SHARED = {
-    "de": "also an auc band bank csv differential dm eu generator gower in mcce name "
+    "de": "also an auc band bank csv differential dm eu generator gower in mcce median name "
     "parquet person plan plans privacy quasi row score so system tab token training version "
     "was",
-    "nb": "at auc bank be csv data datatilsynet dm for gower like mcce over parquet per "
+    "nb": "at auc bank be csv data datatilsynet dm for gower like mcce median over parquet per "
     "person plan plausible private row side to token type under",
 }
 

@@ -502,10 +502,11 @@ def _subsets(n: int, most: int) -> BoolArray:
 
 
 def frequent_codes(counts: IntArray | Int32Array, is_number: bool) -> Codes:
-    """Quantiles of accepted rows, or their levels from the most frequent on."""
+    """Quantiles and both ends of accepted rows, or their levels from the most frequent on."""
     if is_number:
         total = int(counts.sum())
-        ranks = (2 * np.arange(N_QUANTILES if total else 0) + 1) * total // (2 * N_QUANTILES)
+        ranks = (2 * np.arange(N_QUANTILES) + 1) * total // (2 * N_QUANTILES)
+        ranks = np.array([0, *ranks, total - 1] if total else [], dtype=np.int64)
         codes = np.searchsorted(np.cumsum(counts), ranks, side="right")
         return np.unique(codes).astype(np.int32)
     return np.argsort(-counts, kind="stable")[:MAX_LEVELS].astype(np.int32)
