@@ -108,7 +108,7 @@ def _summarise(name: str, protocol: str, tables: list[pd.DataFrame]) -> list[dic
         row: dict[str, Any] = {"dataset": name, "protocol": protocol, "classifier": classifier}
         for part, prefix in (("generated", ""), ("control", "control_")):
             for measure in ("accuracy", "auc"):
-                values = shares[measure][classifier, part]
+                values = shares[measure].loc[[(classifier, part)]]
                 row[f"{prefix}{measure}"] = values.mean()
                 row[f"{prefix}{measure}_error"] = values.std() / len(values) ** 0.5
         rows.append(row | {"seeds": len(tables)})

@@ -533,7 +533,8 @@ def _draw_dots(report: Report, runs: pd.DataFrame) -> None:
         rows = table[table["dataset"] == name]
         for axis, (measure, title) in zip(line, PANELS.items(), strict=True):
             for number, (_, row) in enumerate(rows.iterrows()):
-                reach = np.nan_to_num(row[f"{measure}_high"] - row[measure])
+                # One seed has no intervals.
+                reach = np.nan_to_num(row.get(f"{measure}_high", np.nan) - row[measure])
                 colour = COLOURS[number % len(COLOURS)]
                 axis.errorbar(row[measure], number, xerr=reach, fmt="o", color=colour)
             axis.set_yticks(range(len(rows)), rows[what])
