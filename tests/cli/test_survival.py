@@ -96,6 +96,16 @@ def test_options_that_do_not_go_together_are_refused(labelled, capsys, more, mes
     assert message in capsys.readouterr().err
 
 
+def test_the_models_take_the_place_of_nothing_that_is_read(labelled, capsys):
+    (labelled / "own.py").write_text("import joblib\nmodel = joblib.load('logistic.joblib')\n")
+
+    given = ["--survival", 0.9, *RETRAINED[:3], "own.py"]
+    assert fit(*given, predictor="own:model") == USAGE
+
+    assert "own.py" in capsys.readouterr().err
+    assert (labelled / "own.py").read_text().startswith("import joblib")
+
+
 def test_labels_that_are_missing_or_of_one_kind_are_errors(labelled, capsys):
     rows = pd.read_csv("labelled.csv")
     rows.assign(good=rows["good"].where(rows.index > 3)).to_csv("few.csv", index=False)

@@ -172,7 +172,8 @@ def test_a_request_that_does_not_fit_is_refused(uploads):
         assert client.delete(f"/jobs/{job}").status_code in (404, 405)
 
 
-def test_a_file_that_grows_when_it_is_read_is_refused(explainer, tmp_path):
+@pytest.mark.parametrize("ending", ["parquet", "pq"])
+def test_a_file_that_grows_when_it_is_read_is_refused(explainer, tmp_path, ending):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     content = io.BytesIO()
     rows = pd.concat([customers()] * 50)
@@ -182,7 +183,7 @@ def test_a_file_that_grows_when_it_is_read_is_refused(explainer, tmp_path):
     assert len(content.getvalue()) < limits.upload_bytes
     settings = ServiceSettings(folder=tmp_path, limits=limits)
     with running(create_app(explainer, settings)) as client:
-        answer = upload(client, content.getvalue(), "people.parquet")
+        answer = upload(client, content.getvalue(), f"people.{ending}")
         larger = upload(client, b"x" * 400_001)
 
     assert answer.status_code == 422

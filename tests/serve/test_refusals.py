@@ -152,6 +152,18 @@ def test_conditions_of_a_request_are_bounded_together(explainer):
     assert fewer.status_code == 200
 
 
+def test_lists_of_rules_and_fields_are_bounded(explainer):
+    many = {"people": [person()], "rules": [{"only_up": ["salary"] * 20_000}]}
+    with running(create_app(explainer)) as client:
+        answer = client.post("/explain", json=many)
+        nobody = client.post("/score", json={"people": [0] * 100_000})
+        fields = client.post("/score", json={f"field {at}": 1 for at in range(50_000)})
+
+    assert "expected at most 1000" in problems(answer)["body", "rules"]
+    assert len(problems(nobody)) == 1
+    assert any("at most 40 fields" in message for message in problems(fields).values())
+
+
 def test_only_as_many_people_as_allowed_are_answered(client):
     answer = client.post("/score", json={"people": [person()] * 4})
 

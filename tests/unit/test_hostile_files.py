@@ -39,6 +39,8 @@ from saved_files import (
 from searches import slow
 
 N_TRAIN = 400
+# Its multiples have one hash.
+M61 = 2**61 - 1
 
 
 def score(frame):
@@ -436,6 +438,22 @@ SHARES, SPREADS = ("distance", "shares"), ("distance", "spreads")
 RELATION, PARTS = ("relations", 0), ("relations", 0, "relation", "Equation")
 SUM = (*PARTS, "formula", "Sum")
 STEPS = {"Steps": {"of": ["debt", "debt"], "limits": [1.0]}}
+STEP = {"Steps": {"of": ["debt"], "limits": [1.0]}}
+YEARS = {"Sum": {"of": ["debt"], "weights": [1e25], "constant": 0.0}}
+
+
+def dependency(result="size", values=((1.0, "s"),)):
+    """In place of a relation, that one column determines another."""
+    parts = {"determinant": STEP, "result": result, "values": [[*pair] for pair in values]}
+    return put(*RELATION, "relation", to={"Dependency": parts})
+
+
+def ordering(lower):
+    """In place of a relation, that something is at most a column."""
+    parts = {"lower": lower, "upper": "debt", "strict": False, "offset": 0.0, "factor": 1.0}
+    return put(*RELATION, "relation", to={"Ordering": parts})
+
+
 OTHERS = {
     "no distance": put("distance", to=None),
     "no spreads": without("distance", "spreads"),
@@ -467,6 +485,12 @@ OTHERS = {
     "term less": put(*SUM, "of", to=lambda names: names[1:]),
     "level as term": put(*SUM, "of", to=["size", "debt"]),
     "two columns in steps": put(*SUM, "of", to=lambda of: [STEPS, *of[1:]]),
+    "many terms": put(*SUM, to={"of": ["debt"] * 99, "weights": [1.0] * 99, "constant": 0.0}),
+    "year of a sum": ordering({"DateView": {"what": "year", "of": [YEARS]}}),
+    "days of one": ordering({"DateView": {"what": "days", "of": ["debt"]}}),
+    "view as result": dependency(result=STEP),
+    "many results": dependency(values=[(float(at), "s") for at in range(1001)]),
+    "results of one hash": dependency(values=[(float(at), at * M61) for at in range(1, 900)]),
     "another formula": put(*PARTS, "formula", to=lambda one: {"Steps": one["Sum"]}),
     "text as factor": put(*SUM, "weights", to=["much", 1.0]),
     "zero as factor": put(*SUM, "weights", to=[0.0, 1.0]),
@@ -595,7 +619,6 @@ def test_a_private_generator_in_a_file_opens_no_domains(small, load, tmp_path):
     assert "secret" not in reason
 
 
-M61 = 2**61 - 1
 FLOODS = {
     "set": lambda numbers: {"set": numbers},
     "frozenset": lambda numbers: {"frozenset": numbers},

@@ -157,6 +157,10 @@ WRONG = {
     "dotted keys": (f"{'.'.join('a' * 20_000)} = 1", "dotted name .* 20 parts"),
     "dotted header": (f"[{' . '.join('a' * 20_000)}]", "dotted name .* 20 parts"),
     "quoted keys": ('"\\"".a.' * 30_000 + "b = 1", "dotted name .* 20 parts"),
+    "escapes": (
+        '[[rules]]\nonly_up = "age"\n# "' + '\\"' * 100_000 + "\nx = 1",
+        "one entry|one rule|x",
+    ),
     "no end": ('a = """' + '\\"' * 100_000, "last long string begins on line 1"),
     "long text": (f"[[rules]]\nonly_up = '{'x' * 4001}'", "has 4001 characters"),
     "digits": (f"[[rules]]\nmax_changes = {'9' * 5000}", "5000 digits"),

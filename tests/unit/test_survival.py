@@ -22,12 +22,14 @@ from mcce import (
     McceWarning,
     NotFittedError,
     ParameterError,
+    SavedFileError,
     SchemaError,
     Search,
     Survival,
     load,
 )
 from mcce.report import write_letters, write_report
+from saved_files import document_bytes, read_document
 from searches import explain
 
 FEATURES = ["income", "debt", "years"]
@@ -301,6 +303,17 @@ def test_an_explainer_with_trees_answers_the_same_after_saving(tmp_path):
     result = explain(loaded, declined())
     assert result.frame.equals(answered("trees").frame)
     assert result.measures.equals(answered("trees").measures)
+
+
+def test_a_file_that_says_more_of_survival_than_it_holds_is_refused(tmp_path):
+    path = tmp_path / "lasting.mcce"
+    fitted("trees").save(path)
+    document = read_document(path)
+    for lasting in (None, document["lasting"] | {"share": 0.0}):
+        path.write_bytes(document_bytes(document | {"lasting": lasting}))
+
+        with pytest.raises(SavedFileError, match="its survival"):
+            load(path, predictor())
 
 
 def test_models_that_were_trained_anew_are_given_again_after_saving(tmp_path):

@@ -122,7 +122,8 @@ def _survival(arguments: FitArguments, predictor: Any, paths: Sequence[str]) -> 
     if retrained is not None:
         if Path(retrained).resolve() == Path(arguments.output).resolve():
             raise ParameterError("--retrained and --output must be two files. Name another one.")
-        check_output_path(retrained, [arguments.output, *paths, *inputs_of(arguments)])
+        read = [*paths, *inputs_of(arguments), *map(str, predictor_files(arguments.predictor))]
+        check_output_path(retrained, [arguments.output, *read])
     return Survival(arguments.survival, **given)
 
 

@@ -46,7 +46,7 @@ MAX_TEXT = 4_000  # characters of a string or a key
 MAX_BITS = 64  # of a whole number
 # Reading a key takes time that grows with the square of its parts.
 _DOTTED = re.compile(
-    r"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){20}"""
+    r"""(?<![\w\\-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){20}"""
 )
 # Up to the first key.
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*['\"]?rules['\"]?[ \t]*\]\](?:\s|#[^\n]*+)*+", re.MULTILINE)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..boosting.surrogate import Surrogate
 from ..constraints.collection import Constraints
 from ..constraints.constraint import Constraint
 from ..distances import FeatureDistance, find_distance
@@ -119,9 +120,21 @@ def restore(
     check_predictor(decision, schema, probes, os.fspath(path), tolerance)
     with archive.refused(path, "what it says of its predictor"):
         check_decision(fields["surrogate"], fields["label_rule"], decision)
+        _check_lasting(fields["lasting"], fields["surrogate"], parameters["survival"])
     decision = with_known_range(decision, fields["surrogate"])
     fields["lasting"] = _with_retrained(fields["lasting"], retrained, parameters, schema)
     return parameters, Fitted(decision=decision, **fields)
+
+
+def _check_lasting(lasting: Lasting | None, surrogate: Surrogate | None, given: Any) -> None:
+    """Raise if what answers that last are measured by is not what was asked for."""
+    asked = given if given is None or isinstance(given, Survival) else Survival(given)
+    if lasting is None or asked is None:
+        ensure(lasting is None and (asked is None or surrogate is None), "it lacks its survival")
+        return
+    fits = lasting.share == asked.share and (lasting.surrogate is None or asked.share > 0)
+    n_models = None if lasting.trees is None else len(lasting.trees.trees)
+    ensure(fits and n_models in (None, asked.n_models), "its survival is not the one asked for")
 
 
 def _with_retrained(

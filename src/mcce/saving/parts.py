@@ -32,7 +32,9 @@ from ..plausibility.pairs import EmptyPairs
 from ..plausibility.support import MIN_SAMPLES_LEAF, LevelChain, Support, level_columns
 from ..predictors.decision import Decision, Interval, LabelRule
 from ..relations.dates import DATE_PARTS, DateView
+from ..relations.dependencies import MAX_VALUES
 from ..relations.discovery import most_relations
+from ..relations.formulas import MAX_FACTORS, MAX_TERMS
 from ..relations.kinds import Dependency, Equation, Equivalence, Ordering
 from ..relations.relation import FoundRelation, View
 from ..relations.views import Amounts, HasValue, Product, Steps, Sum
@@ -359,11 +361,44 @@ def _is_equation(one: Equation, known: Known) -> Any:
 
 def _is_sum(one: Sum, known: Known) -> Any:
     weights = all(weight and math.isfinite(1 / weight) for weight in one.weights)
-    return weights and len(one.weights) == len(one.of) > 0 and known.hold_numbers(one.of)
+    fits = len(one.weights) == len(one.of) <= MAX_TERMS and len(one.of) > 0
+    return fits and weights and known.hold_numbers(one.of)
 
 
 def _is_product(one: Product, known: Known) -> Any:
-    return len(one.powers) == len(one.of) > 0 and known.hold_numbers(one.of)
+    return len(one.powers) == len(one.of) <= MAX_FACTORS and known.hold_numbers(one.of)
+
+
+def _is_of_column(one: Amounts | HasValue, known: Known) -> Any:
+    """Whether it reads one column, no view, and names no value twice."""
+    pairs = one.amounts if isinstance(one, Amounts) else [(value, None) for value in one.values]
+    if len(one.of) != 1 or isinstance(one.of[0], View):
+        return False
+    n_codes = known.schema.feature(one.of[0]).n_codes
+    return len(pairs) <= n_codes + 1 and _are_distinct(value for value, _ in pairs)
+
+
+def _is_dependency(one: Dependency, known: Known) -> Any:
+    check_hashes([value for _, value in one.values])
+    named = not isinstance(one.result, View) and len(one.values) <= MAX_VALUES
+    return named and _are_distinct(value for value, _ in one.values)
+
+
+def _is_date_view(view: DateView, known: Known) -> Any:
+    def is_date(operand: Hashable) -> bool:
+        if isinstance(operand, View):
+            return isinstance(operand, DateView) and operand.what == "date"
+        return known.schema.feature(operand).table.dtype.kind == "M"
+
+    if view.what == "date":
+        return len(view.of) in (1, 3) and not any(isinstance(one, View) for one in view.of)
+    is_known = view.what in ("days", *DATE_PARTS)
+    return is_known and len(view.of) == 1 + (view.what == "days") and all(map(is_date, view.of))
+
+
+def _is_steps(steps: Steps, known: Known) -> Any:
+    fits = len(steps.of) == 1 and len(steps.limits) <= MAX_VALUES
+    return fits and known.hold_numbers(steps.of)
 
 
 def _are_distinct(values: Iterable[Any]) -> bool:
@@ -406,12 +441,12 @@ RULES: dict[Any, Callable[[Any, Known], Any]] = {
     Equation: _is_equation,
     Sum: _is_sum,
     Product: _is_product,
-    Amounts: lambda one, known: len(one.of) == 1 and _are_distinct(v for v, _ in one.amounts),
-    HasValue: lambda one, known: len(one.of) == 1 and _are_distinct(one.values),
+    Amounts: _is_of_column,
+    HasValue: _is_of_column,
     Ordering: lambda one, known: one.factor > 0 and known.hold_numbers(one.operands, times=True),
-    Dependency: lambda one, known: _are_distinct(value for value, _ in one.values),
-    DateView: lambda view, known: view.what in ("date", "days", *DATE_PARTS),
-    Steps: lambda steps, known: len(steps.of) == 1 and known.hold_numbers(steps.of),
+    Dependency: _is_dependency,
+    DateView: _is_date_view,
+    Steps: _is_steps,
 }
 
 

@@ -45,6 +45,9 @@ from .pool import Call
 from .refusals import Problem, RefusalError
 from .settings import ServiceSettings
 
+# A list of features in a rule makes a constraint for each.
+MAX_CONSTRAINTS = 1_000
+
 
 @dataclass(frozen=True, eq=False)
 class Answerer:
@@ -275,9 +278,11 @@ class Answerer:
         for place, entry in enumerate(entries):
             try:
                 constraints = make_constraints(entry)
+                _check_number(len(constraints), MAX_CONSTRAINTS, "rules")
                 Constraints.bind(constraints, schema)
                 _check_where(constraints)
                 made += [(place, constraint) for constraint in constraints]
+                _check_number(len(made), MAX_CONSTRAINTS, "rules")
             except ConstraintError as error:
                 problems.append(Problem(("body", "rules", place), str(error), "rule"))
         try:

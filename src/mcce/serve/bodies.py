@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired
 
 from fastapi import UploadFile
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 from typing_extensions import TypeAliasType, TypedDict
 
 from ..constraints.files import BUILDERS
@@ -17,6 +25,7 @@ from ..report.receipts import ReceiptContent
 from ..runtime.json_text import read_json
 
 MAX_RULES = 200
+MAX_FIELDS = 40
 RULE_SCHEMA = {
     "type": "object",
     "minProperties": 1,
@@ -27,7 +36,7 @@ RULE_SCHEMA = {
 # Aliases with a name are parts of the description that others refer to.
 Person = TypeAliasType("Person", dict[str, Any])
 Rule = TypeAliasType("Rule", Annotated[dict[str, Any], WithJsonSchema(RULE_SCHEMA)])
-People = Annotated[list[Person], Field(min_length=1)]
+People = Annotated[list[Person], Field(min_length=1), FailFast()]
 Rules = Annotated[
     list[Rule],
     Field(
@@ -50,6 +59,14 @@ class Body(BaseModel):
     """A request."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_size(cls, content: Any) -> Any:
+        """Refuse more fields than any body has before each of them is named."""
+        if isinstance(content, dict) and len(content) > MAX_FIELDS:
+            raise ValueError(f"expected at most {MAX_FIELDS} fields, got {len(content)}")
+        return content
 
 
 class ScoreBody(Body):

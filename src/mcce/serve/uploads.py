@@ -225,7 +225,7 @@ class Upload:
         """How many people there are; raises if the file is no table of people, or too large."""
         limits, n_people = self.answerer.settings.limits, 0
         with self.open() as (source, reader):
-            if self.path.endswith(".parquet"):
+            if find_format(self.path) == "parquet":
                 _check_size(self.path, limits.upload_bytes)
             for block in source.blocks(reader.columns, BLOCK):
                 n_people += block.n_rows
