@@ -308,6 +308,7 @@ def test_a_level_that_is_no_plain_value_is_named(path):
         explainer.fit(frame).save(path)
 
 
+@pytest.mark.skipif(pd.__version__ < "2.3", reason="this pandas cannot read zones of dateutil")
 def test_a_time_zone_without_a_name_is_named(path):
     zone = gettz("Europe/Oslo")
     frame = pd.DataFrame({"when": pd.date_range("2024", periods=18, tz=zone), "n": range(18)})

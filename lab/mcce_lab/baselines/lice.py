@@ -173,6 +173,10 @@ class _Program:
         column = [at for terms, _, _ in self.rows for at in terms]
         weight = [value for terms, _, _ in self.rows for value in terms.values()]
         matrix = csr_array((weight, (row, column)), shape=(len(self.rows), len(self.low)))
+        # SciPy 1.13 takes no others.
+        matrix.indices, matrix.indptr = (
+            at.astype(np.int32) for at in (matrix.indices, matrix.indptr)
+        )
         ends = [one[1] for one in self.rows], [one[2] for one in self.rows]
         found = milp(
             self.cost,

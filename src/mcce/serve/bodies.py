@@ -50,6 +50,8 @@ Rules = Annotated[
 def _read_field(value: Any) -> Any:
     """The JSON in a field of a form, which has a list of what came under its name."""
     texts = value if isinstance(value, list) else [value]
+    if not texts:
+        return []
     if len(texts) != 1 or not isinstance(texts[0], str):
         raise ValueError("expected a text of JSON")
     return read_json(texts[0])
