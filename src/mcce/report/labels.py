@@ -111,7 +111,22 @@ class FeatureLabel:
 
     @classmethod
     def make(cls, feature: Hashable, given: Any, where: str) -> Self:
-        """The words for a feature of what a labels file says; ``where`` is its place there."""
+        """The words for a feature, by what a labels file says of it.
+
+        Parameters
+        ----------
+        feature
+            The name of the column.
+        given
+            What the file says of it.
+        where
+            Where it says so, for errors.
+
+        Returns
+        -------
+        FeatureLabel
+            The words.
+        """
         _check_keys(given, _CHECKS, where)
         words = {key: _CHECKS[key](text, f"{where}.{key}") for key, text in given.items()}
         return cls(**{"name": short_line(feature), **words})

@@ -159,7 +159,18 @@ class Schema:
         return {name: position for position, name in enumerate(self.names)}
 
     def feature(self, name: Hashable) -> Feature:
-        """The column of a name."""
+        """The column of a name.
+
+        Parameters
+        ----------
+        name
+            The name of a column.
+
+        Returns
+        -------
+        Feature
+            The column.
+        """
         return self.features[self.position_of[name]]
 
     @property
