@@ -41,7 +41,7 @@ class AnonymousAnswers(Generic[FrameT]):
         ("value", "range", "levels" or "any"), the ends ``low`` and ``high`` of a range (missing
         where it extends as far as there are values), ``levels``, a list, whether ``missing`` values
         are inside, and ``text``.
-    k
+    anonymity
         The smallest crowd allowed.
     quasi_identifiers
         The columns that are widened: those that were named, and those that follow from them or
