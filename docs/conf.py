@@ -100,7 +100,7 @@ nitpick_ignore_regex = [
     (r"py:class", r"Axes"),  # matplotlib's, which is imported late
     (r"py:class", r"(dd\.)?DataFrame"),  # Dask's and Spark's, imported late too
     # Signatures with defaults that a dataclass makes cannot be parsed, and are split at commas.
-    (r"py:class", r"tuple\[str"),
+    (r"py:class", r".*(tuple|Mapping)\[str"),
     # Types of the lab's parameters, which say how these are checked.
     (r"py:class", r"Count|Device|Late|NotNegative|Positive|Rate|Seed|Share|TwoOrMore|Widths"),
     (r"py:class", r"_check_\w+"),
