@@ -31,6 +31,7 @@ from mcce import MCCE
 from mcce.cli import main
 from mcce.errors import ReadError
 from mcce.execution import explain
+from mcce.execution.dask import open_pool
 from mcce.predictors import Remote
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
@@ -64,6 +65,12 @@ def test_answers_are_those_of_one_call(client):
 
     assert_same_answers(found, one_call("balanced", rows))
     assert found["customer"].drop_duplicates().tolist() == rows["customer"].tolist()
+
+
+def test_an_error_in_a_run_is_raised_as_it_is(client):
+    # It is a ValueError, as is that of Dask without a client.
+    with pytest.raises(ReadError, match="a cell"), open_pool(abs, None):
+        raise ReadError("a cell")
 
 
 def test_partitions_do_not_change_answers(client):

@@ -582,6 +582,14 @@ def test_what_no_explainer_can_have_learned_is_refused(document, load, table):
     assert accepted == []
 
 
+@pytest.mark.parametrize("relation", [dependency(), ordering("points"), ordering(STEP)])
+def test_sound_relations_of_these_kinds_load(document, load, relation):
+    changed = copy.deepcopy(document)
+    relation(changed)
+
+    assert why(load, document_bytes(changed)) is None
+
+
 def test_desired_values_that_python_cannot_handle_are_an_error_of_ours(document, load):
     long = 10**4000
     for desired in (

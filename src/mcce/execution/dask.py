@@ -91,10 +91,12 @@ def _client(workers: int | None) -> Iterator[Any]:
     from dask.distributed import Client, get_client
 
     try:
-        yield get_client()
-        return
+        current = get_client()
     except ValueError:
-        pass
+        current = None
+    if current is not None:
+        yield current
+        return
     local = {
         "n_workers": workers,
         "threads_per_worker": 1,
