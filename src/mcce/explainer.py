@@ -176,7 +176,8 @@ class MCCE(BaseEstimator):
         random_state: int | None = None,
         verbose: bool = False,
     ) -> None:
-        self.predictor, self.desired = predictor, desired
+        self.predictor = predictor
+        self.desired = desired
         self.immutable = immutable
         self.mutable = mutable
         self.roles = roles

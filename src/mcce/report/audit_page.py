@@ -11,15 +11,13 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ParameterError, missing_extra, shorten
+from ..errors import missing_extra
 from ..privacy.audit_result import Figure, PrivacyAudit
-from ..runtime.files import replacing, writing
 from ..tables.text import short_line
 from .labels import Labels
-from .page import PAPER, Table, find_template, page_frame
+from .page import PAPER, Table, write_section
 from .plots.audits import check_audit, plot_closest_records, plot_membership
 from .words import Words
 
@@ -73,13 +71,8 @@ def write_privacy_report(
     True
     """
     check_audit(audit)
-    if title is not None and not isinstance(title, str):
-        raise ParameterError(f"title must be a text or None, got {shorten(title)}.")
-    template, words = find_template("privacy.html"), Words(Labels.take(labels))
-    frame = page_frame(words, title or words.say("privacy.title"))
-    text = template.render(**frame, privacy=AuditSection(audit, words))
-    with writing(Path(path)), replacing(Path(path)) as stream:
-        stream.write(text.encode("utf-8", "backslashreplace"))
+    words = Words(Labels.take(labels))
+    write_section(path, "privacy", words, title, privacy=AuditSection(audit, words))
 
 
 class AuditSection:

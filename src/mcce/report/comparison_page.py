@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ..comparison import ModelComparison
 from ..errors import ParameterError, shorten
-from ..runtime.files import replacing, writing
 from .labels import Labels
-from .page import Table, find_template, page_frame
+from .page import Table, write_section
 from .words import Words
 
 COUNTS = ("n", "n_lost", "n_gained", "n_answered")
@@ -68,13 +66,8 @@ def write_comparison(
         raise ParameterError(
             f"comparison must be what compare_models returned, got {shorten(comparison)}."
         )
-    if title is not None and not isinstance(title, str):
-        raise ParameterError(f"title must be a text or None, got {shorten(title)}.")
-    template, words = find_template("models.html"), Words(Labels.take(labels))
-    frame = page_frame(words, title or words.say("models.title"))
-    text = template.render(**frame, models=ComparisonSection(comparison, words))
-    with writing(Path(path)), replacing(Path(path)) as stream:
-        stream.write(text.encode("utf-8", "backslashreplace"))
+    words = Words(Labels.take(labels))
+    write_section(path, "models", words, title, models=ComparisonSection(comparison, words))
 
 
 class ComparisonSection:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import missing_extra
+from ..errors import ParameterError, missing_extra, shorten
+from ..runtime.files import replacing, writing
 from ..tables.text import short_line
 from ..version import __version__
 from .plots.style import DARK, LIGHT
@@ -68,6 +71,18 @@ def page_frame(words: Words, title: str, *, script: str | None = None) -> dict[s
         "script": code,
         "hashes": {"style": _source_hash(style), "script": _source_hash(code)},
     }
+
+
+def write_section(
+    path: str | os.PathLike[str], name: str, words: Words, title: str | None, **section: Any
+) -> None:
+    """Write a page that is one section, of which ``name`` is the template and the words."""
+    if title is not None and not isinstance(title, str):
+        raise ParameterError(f"title must be a text or None, got {shorten(title)}.")
+    frame = page_frame(words, title or words.say(f"{name}.title"))
+    text = find_template(f"{name}.html").render(**frame, **section)
+    with writing(Path(path)), replacing(Path(path)) as stream:
+        stream.write(text.encode("utf-8", "backslashreplace"))
 
 
 def _read(name: str) -> str:
