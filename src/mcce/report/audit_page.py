@@ -60,6 +60,7 @@ def write_privacy_report(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import numpy as np
     >>> import pandas as pd
     >>> from mcce.privacy import audit_rows

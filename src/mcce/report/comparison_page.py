@@ -51,6 +51,7 @@ def write_comparison(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import pandas as pd
     >>> from mcce import MCCE, compare_models
     >>> bank = pd.DataFrame({"age": [25, 36, 47, 52] * 25, "salary": [*range(20, 70)] * 2})
